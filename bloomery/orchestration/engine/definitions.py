@@ -1,7 +1,7 @@
 """The definition of a stack from its stored template.
 
-    stack = stack_of(template, name="web", id=uuid, project=project, runtime=runtime)
-    child = stack_of(template, ..., parent=stack, facade=row, depth=1)
+    stack = stack_of(template, identity, runtime)
+    child = stack_of(template, other_identity, runtime, parent=stack, facade=row, depth=1)
 
 Parsing is lazy: a stack costs little until its definition is read.
 """
@@ -26,20 +26,20 @@ EMPTY: Final = {"heat_template_version": "2021-04-16", "resources": {}}
 
 def stack_of(
     template: model.Template,
-    *,
-    name: str,
-    id: str,  # noqa: A002  as Heat's API calls it
-    project: str,
+    identity: Identity,
     runtime: EngineRuntime,
+    *,
     timeout_s: float = 3600,
     depth: int = 0,
     parent: Stack | None = None,
     facade: Facade | None = None,
+    unread: Mapping[str, str] | None = None,
 ) -> Stack:
-    """Return the definition of a stored template, not validated.
+    """Return the stack that a template defines, not validated.
 
-    ``parent`` and ``facade``: the parent of a nested stack, and its resource there.  Raises errors
-    of version and environment, which were accepted once: only another installation raises them.
+    ``parent`` and ``facade``: the parent of a nested stack, and its resource there.  ``unread``:
+    the reasons why files are missing.  Raises errors of version and environment; of a stored
+    template only another installation raises them.
     """
     files = template.files
     environment = Environment.of(
@@ -47,13 +47,12 @@ def stack_of(
     )
     document = dict(template.template)
     parsed = versions.template_class(document)(document, files, limits=runtime.limits)
-    identity = identity_of(name, id, project)
     if parent is not None and facade is not None:
         definition = parent.definition.child(parsed, environment, identity=identity, facade=facade)
         tree = parent.tree if parent.tree.files == files else Tree(runtime.limits, files)
     else:
         definition = Definition(template=parsed, environment=environment, identity=identity)
-        tree = Tree(runtime.limits, files)
+        tree = Tree(runtime.limits, files, unread or {})
     return Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
 
 
@@ -89,10 +88,8 @@ class Library:
         if template_uuid not in self._stacks:
             self._stacks[template_uuid] = stack_of(
                 self.templates[template_uuid],
-                name=row.name,
-                id=row.uuid,
-                project=row.project,
-                runtime=self.runtime,
+                identity_of(row.name, row.uuid, row.project),
+                self.runtime,
                 timeout_s=timeout_s,
                 depth=row.depth,
                 parent=parent,

@@ -1,7 +1,7 @@
 """The inputs of a stack, from the arguments of a request to an unvalidated stack.
 
 inputs = of(ctx, arguments)
-stack = inputs.stack(Identity(name="web"))
+stack = inputs.stack(ctx, Identity(name="web"))
 inputs.stored(uuid)  # the template to store
 """
 
@@ -9,60 +9,38 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from bloomery import conf as configuration
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stack_views import StackArguments
+from bloomery.orchestration.engine.definitions import stack_of
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.service import remote_templates
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.stack.nesting import Tree
-from bloomery.orchestration.template import environment, merging, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template import environment, merging
 from bloomery.orchestration.template.dialect import Identity
-from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.files import Files
-from bloomery.orchestration.template.registry import Kinds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """``environment``: one merged document; the request's parameters override its own.
+class Inputs(NamedTuple):
+    """``template``: without a UUID, with one merged environment, given and fetched files.
 
-    ``files``: given and fetched files; ``unread``: the errors of other URLs.
-    ``kinds`` None: the installed kinds.  ``operators``: the operator's environment.
+    ``unread``: the errors of other URLs.
     """
 
-    document: Mapping[str, Any]
-    environment: Mapping[str, Any]
-    files: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = LIMITS
-    kinds: Kinds | None = None
-    operators: Environment | None = None
+    template: model.Template
+    unread: Mapping[str, str]
 
-    def stack(self, identity: Identity) -> Stack:
+    def stack(self, ctx: StackContext, identity: Identity) -> Stack:
         """Return the stack, not validated yet."""
-        template_class = versions.template_class(self.document)
-        template = template_class(self.document, self.files, limits=self.limits)
-        definition = Definition(
-            template=template,
-            environment=Environment.of(
-                self.environment, self.kinds, operators=self.operators, limits=self.limits
-            ),
-            identity=identity,
-        )
-        return Stack(definition, tree=Tree(self.limits, self.files, self.unread))
+        return stack_of(self.template, identity, ctx.runtime, unread=self.unread)
 
     def stored(self, uuid: str) -> model.Template:
-        return model.Template(
-            uuid=uuid, template=self.document, environment=self.environment, files=self.files
-        )
+        return dataclasses.replace(self.template, uuid=uuid)
 
 
 def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
@@ -122,15 +100,10 @@ def join(
     completed = remote_templates.completed(
         template, environment_document, files, fetcher_of(conf), ctx.services.heavy_jobs.enter
     )
-    return Inputs(
-        document=template,
-        environment=environment_document,
-        files=completed.files,
-        unread=completed.unread,
-        limits=limits_of(conf),
-        kinds=ctx.runtime.kinds,
-        operators=ctx.runtime.operators,
+    stored = model.Template(
+        uuid="", template=template, environment=environment_document, files=completed.files
     )
+    return Inputs(stored, completed.unread)
 
 
 def limits_of(conf: configuration.Conf) -> Limits:

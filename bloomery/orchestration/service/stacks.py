@@ -13,7 +13,7 @@ from bloomery.db import stacks as db
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
-from bloomery.orchestration.engine import definitions as engine_definitions
+from bloomery.orchestration.engine.definitions import identity_of
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, adoption, checks, plan_basis
 from bloomery.orchestration.service import inputs as readings
@@ -57,21 +57,12 @@ def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
         arguments = adoption.arguments_of(ctx, arguments)
     if arguments.template is not None:
         versions.template_class(arguments.template)
-    inputs = read(ctx, arguments)
+    inputs = readings.of(ctx, arguments)
     _check_room(ctx, name)
     name = checks.name(name)
-    stack = inputs.stack(Identity(name=name, project_id=ctx.project))
+    stack = inputs.stack(ctx, Identity(name=name, project_id=ctx.project))
     checks.definition(ctx, stack)
     return New(name, inputs, stack)
-
-
-def read(ctx: StackContext, arguments: StackArguments) -> Inputs:
-    return _installed(ctx, readings.of(ctx, arguments))
-
-
-def _installed(ctx: StackContext, inputs: Inputs) -> Inputs:
-    runtime = ctx.runtime
-    return dataclasses.replace(inputs, operators=runtime.operators, kinds=runtime.kinds)
 
 
 def most_stacks(ctx: StackContext) -> int:
@@ -195,11 +186,9 @@ def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs,
     ctx, row = stored.ctx, stored.row
     is_patch = arguments.existing
     inputs = _over(ctx, stored.template, arguments) if is_patch else readings.of(ctx, arguments)
-    inputs = _installed(ctx, inputs)
     if row.owner_uuid is not None:
-        return inputs, stored.defined_by(inputs.stored(""))
-    identity = engine_definitions.identity_of(row.name, row.uuid, row.project)
-    return inputs, inputs.stack(identity)
+        return inputs, stored.defined_by(inputs.template)
+    return inputs, inputs.stack(ctx, identity_of(row.name, row.uuid, row.project))
 
 
 def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:

@@ -18,7 +18,7 @@ from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model import stacks as model
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration.engine.definitions import stack_of
+from bloomery.orchestration.engine.definitions import identity_of, stack_of
 from bloomery.orchestration.engine.stack_values import (
     ReadableResource,
     ReadableStack,
@@ -73,10 +73,8 @@ class StoredStack(ReadableStack):
         owner = str(row.owner_resource)
         return stack_of(
             template,
-            name=row.name,
-            id=row.uuid,
-            project=row.project,
-            runtime=self.ctx.runtime,
+            identity_of(row.name, row.uuid, row.project),
+            self.ctx.runtime,
             timeout_s=self._timeout_s,
             depth=row.depth,
             parent=None if parent is None else parent.definition,

@@ -39,7 +39,7 @@ def validate_template(
     try:
         raw_inputs = inputs.of(ctx, arguments)
         with ctx.services.heavy_jobs.enter():
-            stack = variants.relaxed(raw_inputs.stack(_identity(ctx)))
+            stack = variants.relaxed(raw_inputs.stack(ctx, _identity(ctx)))
             with stack.definition.deadline.started():
                 validate(stack, ValidationLevel.SHAPE)
                 return _shown(stack, show_nested=show_nested)

@@ -26,6 +26,7 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.service.inputs import limits_of
 from bloomery.orchestration.service.locks import StackLock
 from bloomery.orchestration.service.operations import StackOperations
 from bloomery.orchestration.service.store import RowStore
@@ -67,7 +68,9 @@ class StackCalls:
             policies=Policies(conf, [folder], enforced=enforced),
             sealer=trees.SEALER,
         )
-        self.operations = StackOperations(self.services, EngineRuntime(), self.accepted.append)
+        self.operations = StackOperations(
+            self.services, EngineRuntime(limits=limits_of(self.services.conf)), self.accepted.append
+        )
         self.member = caller("member", "reader")
 
     @classmethod
@@ -90,7 +93,9 @@ class StackCalls:
         calls = cls.__new__(cls)
         calls.db, calls.accepted, calls.member = other.db, [], other.member
         calls.services = dataclasses.replace(services, policies=policies)
-        calls.operations = StackOperations(calls.services, EngineRuntime(), calls.accepted.append)
+        calls.operations = StackOperations(
+            calls.services, EngineRuntime(limits=limits_of(services.conf)), calls.accepted.append
+        )
         return calls
 
     def arguments(

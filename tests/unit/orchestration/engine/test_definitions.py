@@ -18,7 +18,7 @@ def test_a_stored_template_becomes_a_stack_with_its_parameters_and_its_names():
         uuid="t", template=DOCUMENT, environment={"parameters": {"size": 12}}, files={"f": "text"}
     )
     stack = definitions.stack_of(
-        template, name="web", id="17", project="p", runtime=runtime.EngineRuntime(), timeout_s=60
+        template, definitions.identity_of("web", "17", "p"), runtime.EngineRuntime(), timeout_s=60
     )
     validate(stack)
     assert stack.definition.parameters.value("size") == 12

@@ -43,7 +43,7 @@ def context(
     return SimpleNamespace(
         services=services,
         request=request or Request.new(user="u", project="p"),
-        runtime=EngineRuntime(**runtime),
+        runtime=EngineRuntime(limits=inputs.limits_of(conf), **runtime),
     )
 
 
@@ -321,6 +321,6 @@ def test_files_of_environments_are_not_kept_with_a_stack(ctx: Any) -> None:
         environment_files=["e.yaml"],
         files={"e.yaml": secret, "run.sh": "true"},
     )
-    made = inputs.of(ctx, arguments)
+    made = inputs.of(ctx, arguments).template
     assert made.files == {"run.sh": "true"}
     assert made.environment["parameters"] == {"a": "hunter2"}

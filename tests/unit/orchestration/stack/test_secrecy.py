@@ -50,7 +50,7 @@ def stack(**resources):
         "t", files={"inner.yaml": INNER}, template=parse.document(HEAD + lines)
     )
     return definitions.stack_of(
-        template, name="web", id="1", project="p", runtime=EngineRuntime(), timeout_s=60
+        template, definitions.identity_of("web", "1", "p"), EngineRuntime(), timeout_s=60
     )
 
 
