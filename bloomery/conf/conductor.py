@@ -204,10 +204,14 @@ class Conductor:
     )
     log_step_flows_to_syslog: bool = option(False, "log the start and end of flows as well")
     clean_step_priority_override: dict[str, str] = option(
-        {}, "priorities of clean steps, each interface.step:priority; 0 disables a step"
+        {},
+        "priorities of clean steps, each interface.step:priority; 0 disables a step",
+        repeats=True,
     )
     verify_step_priority_override: dict[str, str] = option(
-        {}, "priorities of verify steps, each interface.step:priority; 0 disables a step"
+        {},
+        "priorities of verify steps, each interface.step:priority; 0 disables a step",
+        repeats=True,
     )
     disable_deep_image_inspection: bool = option(
         False, "tell agents not to inspect images before they write them"

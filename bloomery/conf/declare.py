@@ -10,12 +10,13 @@ The field's type selects the option's type; ``read`` returns an instance.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import typing
 from pathlib import Path
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 _TYPES: dict[Any, Any] = {
     str: cfg.StrOpt,
@@ -43,16 +44,19 @@ def option(
     sample: str | None = None,
     default_from: str | None = None,
     in_default: str | None = None,
+    repeats: bool = False,
 ) -> Any:
     """Declare one option: default, help with unit, and range; ``secret``: it may be a reference.
 
     ``sample``: the default in words, where it depends on the machine.  ``default_from``: the option
     of the group whose value is the default.  ``in_default``: Heat's name of the option in
-    [DEFAULT], which is read as well.
+    [DEFAULT], which is read as well.  ``repeats``: each line of a file adds to the list or
+    mapping, and commas separate no texts of a list.
     """
     facts = {
         "help": help_, "min": least, "max": most, "choices": choices, "secret": secret,
         "sample": sample, "default_from": default_from, "in_default": in_default,
+        "repeats": repeats,
     }  # fmt: skip
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=facts)
@@ -61,12 +65,15 @@ def option(
 
 def options(declared: type[Any]) -> list[cfg.Opt]:
     """Return the oslo.config options of ``declared``."""
-    types = typing.get_type_hints(declared)
-    return [_opt(f, types[f.name]) for f in dataclasses.fields(declared)]
+    hints = typing.get_type_hints(declared)
+    return [_opt(f, hints[f.name]) for f in dataclasses.fields(declared)]
 
 
 def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
     kind = _TYPES[hint]
+    if field.metadata["repeats"]:
+        item = types.Dict() if kind is cfg.DictOpt else types.String()
+        kind = functools.partial(cfg.MultiOpt, item_type=item)
     default: Any = (
         field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     )
@@ -80,7 +87,7 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
         more |= {"min": facts["min"], "max": facts["max"]}
     if facts["choices"]:
         more["choices"] = list(facts["choices"])
-    shown = list(default) if kind is cfg.ListOpt else default
+    shown = list(default) if isinstance(default, tuple) else default
     if facts["default_from"]:
         shown = f"${facts['default_from']}"
     option: cfg.Opt = kind(field.name, default=shown, **more)
@@ -96,6 +103,8 @@ def read(declared: type[Any], group: Any) -> Any:
     for field in dataclasses.fields(declared):
         try:
             value = _frozen(_value(group, field.name))
+            if field.metadata["repeats"] and field.default_factory is not dataclasses.MISSING:
+                value = {key: one for line in value for key, one in line.items()}
             is_reference = field.metadata["secret"] and isinstance(value, str)
             values[field.name] = referred(field.name, value) if is_reference else value
         except ValueError as exc:

@@ -58,8 +58,9 @@ class Inspector:
     )
     pci_device_alias: tuple[str, ...] = option(
         (),
-        "devices that the hook pci-devices counts, each vendor:product:alias, such as "
-        "8086:1572:x710",
+        'a device that the hook pci-devices counts: {"vendor_id": "8086", "product_id": "1572", '
+        '"name": "x710"}, or vendor:product:alias, several separated by commas; a line for each',
+        repeats=True,
     )
     known_accelerators: str | None = option(
         None, "YAML file of accelerators for the hook accelerators; unset: a built-in list"

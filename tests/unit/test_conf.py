@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 import bloomery
 from bloomery import conf, errors
@@ -50,6 +50,10 @@ def another(option: cfg.Opt) -> tuple[str, Any]:
             return "one, two", ("one", "two")
         case cfg.DictOpt():
             return "deploy.x:1,deploy.y:2", {"deploy.x": "1", "deploy.y": "2"}
+        case cfg.MultiOpt() if isinstance(option.type, types.Dict):
+            return "deploy.x:1,deploy.y:2", {"deploy.x": "1", "deploy.y": "2"}
+        case cfg.MultiOpt():
+            return "one, two", ("one, two",)
     return "something else", "something else"
 
 
@@ -115,6 +119,20 @@ def test_options_that_heat_has_in_default_are_read_there(tmp_path: Path, name: s
     assert conf.unknown([str(path)]) == []
     path.write_text(f"{path.read_text()}[engine]\n{read} = {getattr(before, read)}\n")
     assert getattr(conf.load([str(path)]).engine, read) is getattr(before, read)
+
+
+def test_an_option_of_several_lines_has_each_of_them(tmp_path: Path) -> None:
+    """As Ironic's files have them."""
+    path, alias = tmp_path / "bloomery.conf", '{"vendor_id": "1", "product_id": "2", "name": "x"}'
+    path.write_text(
+        "[conductor]\nclean_step_priority_override = deploy.x:1\n"
+        "clean_step_priority_override = deploy.y:2,deploy.z:3\n"
+        f"[inspector]\npci_device_alias = {alias}\npci_device_alias = 3:4:y\n"
+    )
+    loaded = conf.load([str(path)])
+    priorities = {"deploy.x": "1", "deploy.y": "2", "deploy.z": "3"}
+    assert loaded.conductor.clean_step_priority_override == priorities
+    assert loaded.inspector.pci_device_alias == (alias, "3:4:y")
 
 
 def test_later_files_win(tmp_path: Path):

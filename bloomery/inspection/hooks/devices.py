@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
@@ -96,20 +97,31 @@ class PciDevices(Hook):
     def process(self, inspection: Inspection) -> Changes:
         counts = Counter(_pci_ids(inspection))
         capabilities: dict[str, str | None] = {}
-        for entry in inspection.conf.pci_device_alias:
-            vendor, product, alias = _alias(entry)
+        entries = (
+            entry
+            for line in inspection.conf.pci_device_alias
+            for entry in ([line] if line.lstrip().startswith("{") else line.split(","))
+        )
+        for vendor, product, alias in map(_alias, entries):
             count = counts[vendor.lower(), product.lower()]
             capabilities[alias] = str(count) if count else None
         return Changes(capabilities=capabilities)
 
 
 def _alias(entry: str) -> tuple[str, str, str]:
-    parts = entry.split(":", 2)
-    if len(parts) != 3:
+    """Return vendor, product and name of an entry: Ironic's JSON or "vendor:product:name"."""
+    is_json = entry.lstrip().startswith("{")
+    parts: tuple[Any, ...] = () if is_json else tuple(map(str.strip, entry.split(":", 2)))
+    if is_json:
+        with contextlib.suppress(ValueError):
+            values = json.loads(entry)
+            parts = tuple(values.get(name) for name in ("vendor_id", "product_id", "name"))
+    if len(parts) != 3 or not all(isinstance(part, str) and part for part in parts):
         raise errors.HardwareInspectionFailure(
-            reason=f"[inspector]pci_device_alias takes entries vendor:product:alias, not {entry!r}",
+            reason='[inspector]pci_device_alias takes {"vendor_id": "1234", "product_id": "5678", '
+            f'"name": "pci_dev1"}} or vendor:product:alias, not {entry!r}',
         )
-    return parts[0], parts[1], parts[2]
+    return parts
 
 
 def _pci_ids(inspection: Inspection) -> list[tuple[str, str]]:

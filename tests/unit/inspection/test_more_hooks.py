@@ -300,14 +300,18 @@ def test_the_disk_that_is_new_is_the_root_device(disks, previous, hints, root_de
 def test_pci_devices_are_counted_by_alias():
     node = {"properties": {"capabilities": "old:3,raid:yes"}}
     data = {"pci_devices": [T4, T4, "nonsense", {}]}
-    conf = {"pci_device_alias": ("10DE:1eb8:t4", "8086:1572:old")}
-    properties = run("pci-devices", plugin_data=data, node=node, **conf).node.properties
-    assert properties["capabilities"] == "raid:yes,t4:2"
+    json_form = '{"vendor_id": "10de", "product_id": "1eb8", "name": "t4"}'
+    for aliases in (("10DE:1eb8:t4,8086:1572:old",), (json_form, "8086:1572:old")):
+        properties = run(
+            "pci-devices", plugin_data=data, node=node, pci_device_alias=aliases
+        ).node.properties
+        assert properties["capabilities"] == "raid:yes,t4:2"
 
 
-def test_an_alias_that_is_none_fails_by_name():
+@pytest.mark.parametrize("entry", ["x", "{", '{"vendor_id": "10de"}', '{"a": 1}:b:c', "1:2:"])
+def test_an_alias_that_is_none_fails_by_name(entry):
     with pytest.raises(errors.HardwareInspectionFailure, match="pci_device_alias"):
-        run("pci-devices", pci_device_alias=("x",))
+        run("pci-devices", pci_device_alias=(entry,))
 
 
 def test_accelerators_are_known_ones(tmp_path):
