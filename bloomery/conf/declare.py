@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import os
 import typing
+from collections import ChainMap
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,10 @@ def read(declared: type[Any], group: Any) -> Any:
     for field in dataclasses.fields(declared):
         try:
             value = _frozen(_value(group, field.name))
-            if field.metadata["repeats"] and field.default_factory is not dataclasses.MISSING:
-                value = {key: one for line in value for key, one in line.items()}
+            if field.metadata["repeats"]:
+                lines = [line for line in value if line]
+                is_mapping = field.default_factory is not dataclasses.MISSING
+                value = dict(ChainMap(*reversed(lines))) if is_mapping else tuple(lines)
             is_reference = field.metadata["secret"] and isinstance(value, str)
             values[field.name] = referred(field.name, value) if is_reference else value
         except ValueError as exc:
