@@ -77,7 +77,7 @@ def test_old_spelling_without_an_ident_is_refused(api, method, path, status):
         ("GET", "/v1/nodes/{n}/nonsense", 404),
         ("PUT", "/v1/nodes/{n}/nonsense", 404),
         ("GET", "/v1/nodes/{n}/states/nonsense", 404),
-        ("PUT", "/v1/nodes/{n}/states/nonsense", 404),
+        ("PUT", "/v1/nodes/{n}/states/nonsense", 405),
         ("GET", "/v1/nodes/{n}/management/nonsense", 404),
         ("GET", "/v1/nodes/{n}/inventory/x", 404),
         ("GET", "/v1/nodes/{n}/bios/a/b", 404),
