@@ -100,7 +100,9 @@ COVERAGE: Final = (
     f" -m {PYTEST} tests/unit/orchestration"
     " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
 )
-CHAOS: Final = f"{PYTEST} -s -m long tests/chaos/test_many_conductors.py"
+MANY_CONDUCTORS: Final = "tests/chaos/test_many_conductors.py"
+CHAOS: Final = f"{PYTEST} -s -m long {MANY_CONDUCTORS}"
+LONG: Final = f"{PYTEST} -m long --ignore={MANY_CONDUCTORS} tests"
 DATABASES: Final = ("postgresql", "quick mariadb")
 EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{THREE} tests/functional"
@@ -160,7 +162,7 @@ SUITES: Final = (
     ),
     Suite("coverage", When.NIGHTLY, COVERAGE, 1200, "no database"),
     Suite("fuzz", When.NIGHTLY, f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS),
-    Suite("long", When.NIGHTLY, f"{PYTEST} -m long tests", 3600, IN_PROCESS),
+    Suite("long", When.NIGHTLY, LONG, 5400, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("virtual-machines", When.NIGHTLY, "make vm", 5400, "SQLite", needs=("qemu",)),
     Suite("benchmarks", When.NIGHTLY, "BENCH_ROUNDS=1 python bench/run.py", 3600, "SQLite"),
     Suite("newcomer", When.NIGHTLY, "make newcomer", 900, "SQLite", needs=("debootstrap",)),
