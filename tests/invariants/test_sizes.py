@@ -14,27 +14,27 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_066,
-    "lines of the tests": 133_504,  # a retained resource whose kind asks to be replaced
+    "lines of the product": 121_293,
+    "lines of the tests": 134_069,  # a retained resource whose kind asks to be replaced
     "lines of bloomery": 3559,
-    "lines of bloomery/api": 8826,
+    "lines of bloomery/api": 8835,
     "lines of bloomery/cli": 6476,
     "lines of bloomery/cmd": 4723,
-    "lines of bloomery/conductor": 11_340,
-    "lines of bloomery/conf": 1957,
-    "lines of bloomery/db": 9090,
-    "lines of bloomery/drivers": 16_472,
+    "lines of bloomery/conductor": 11_343,  # a lost boot device is noticed
+    "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
+    "lines of bloomery/db": 9113,  # maintenance has a time of its own
+    "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1645,
     "lines of bloomery/http_server": 2153,
-    "lines of bloomery/inspection": 2210,
-    "lines of bloomery/lab": 4496,
-    "lines of bloomery/model": 4068,
+    "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
+    "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
+    "lines of bloomery/model": 4104,  # why names capabilities without effect
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5715,
+    "lines of bloomery/operations": 5734,  # the same
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
-    "lines of bloomery/orchestration/engine": 3482,
+    "lines of bloomery/orchestration/engine": 3487,
     "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
     "lines of bloomery/orchestration/plan": 1728,
@@ -42,23 +42,23 @@ LIMITS = {
     "lines of bloomery/orchestration/resources": 9475,
     "lines of bloomery/orchestration/service": 6935,
     "lines of bloomery/orchestration/simulation": 1001,
-    "lines of bloomery/orchestration/stack": 1303,
-    "lines of bloomery/orchestration/template": 6596,
+    "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
+    "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 814,
-    "functions": 8864,
+    "functions": 8865,
     "functions of under ten lines, per mille": 820,
-    "one-caller helpers": 1664,
+    "one-caller helpers": 1663,
     "moves of get": 39,
-    "moves of put": 142,
-    "moves of create": 326,
+    "moves of put": 143,
+    "moves of create": 327,
     "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 337,
+    "moves of update": 339,
     "moves of engine's update": 1074,  # the same
     "files of get": 22,
     "files of put": 55,
-    "files of create": 80,
+    "files of create": 81,
     "files of engine's create": 78,
     "files of update": 82,
     "files of engine's update": 81,
