@@ -425,10 +425,11 @@ _STATES: Final = _object(
         "states": _array(
             _object(
                 {
-                    "name": TEXT, "advice": TEXT_OR_NULL, "is_stable": BOOLEAN,
-                    "is_problem": BOOLEAN,
+                    "name": TEXT, "kind": TEXT, "place": _array(_COUNT),
+                    **dict.fromkeys(("advice", "cause_code"), TEXT_OR_NULL),
+                    **dict.fromkeys(("is_stable", "is_problem"), BOOLEAN),
                 },
-                "name", "advice", "is_stable", "is_problem",
+                "name", "advice", "is_stable", "is_problem", "cause_code", "kind", "place",
             )
         ),
         "problems": _mapping(TEXT),
@@ -439,12 +440,26 @@ _STATES: Final = _object(
         ),
         "verbs": _array(
             _object(
-                {"verb": TEXT, "target": TEXT, "from": _array(TEXT), "loses_data": BOOLEAN},
-                "verb", "target", "from", "loses_data",
+                {
+                    **dict.fromkeys(("verb", "target", "event"), TEXT), "loss": TEXT_OR_NULL,
+                    **dict.fromkeys(("from", "arguments"), _array(TEXT)),
+                    **dict.fromkeys(("in_maintenance", "loses_data"), BOOLEAN),
+                },
+                "verb", "target", "event", "from", "in_maintenance", "arguments", "loses_data",
+                "loss",
+            )
+        ),
+        "power": _array(
+            _object(
+                {
+                    **dict.fromkeys(("target", "label", "command", "ends_in"), TEXT),
+                    "from": _array(TEXT_OR_NULL), "loss": TEXT_OR_NULL,
+                },
+                "target", "label", "command", "from", "ends_in", "loss",
             )
         ),
     },
-    "states", "problems", "edges", "verbs",
+    "states", "problems", "edges", "verbs", "power",
 )  # fmt: skip
 
 # The end of a path and the schema of its GET; {} stands for an ident.

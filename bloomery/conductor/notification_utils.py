@@ -17,9 +17,11 @@ from bloomery.conductor.writes import EncodedWrite, NodeEvent
 from bloomery.db import events, rows
 from bloomery.events import snapshots
 from bloomery.model.node import Node
+from bloomery.model.rules import nodes as rules
 from bloomery.model.step import StepRun
 
-# What lists show of a node's condition: in the facts of each event, so that nobody reads the row.
+# What lists show of a node's condition: in the facts of each event, with what is wrong with the
+# node (``cause_code``, ``cause``), so that lists need not read the row.
 CONDITION: Final = (
     "provision_state", "target_provision_state", "provision_updated_at", "power_state",
     "maintenance", "maintenance_reason", "fault", "last_error",
@@ -80,7 +82,8 @@ def emit_console_notification(
 
 def emit_changed(context: Context, node: Node, columns: list[str]) -> NodeEvent:
     """Emit ``baremetal.node.changed.success``: columns changed without any other event."""
-    event = _event(context, node, "changed", "success", _condition(node) | {"columns": columns})
+    facts = _condition(context, node) | {"columns": columns}
+    event = _event(context, node, "changed", "success", facts)
     return NodeEvent(events.encode(event))
 
 
@@ -106,14 +109,16 @@ def _emit_conductor_node_notification(
     snapshot = None
     if context.runtime.wants_snapshots():
         snapshot = snapshots.node_snapshot(node) | {"updated_at": rows.now()}
-    event = _event(context, node, action, status, {**facts, **_condition(node)}, level, snapshot)
+    facts = {**facts, **_condition(context, node)}
+    event = _event(context, node, action, status, facts, level, snapshot)
     return NodeEvent(events.encode(event))
 
 
-def _condition(node: Node) -> dict[str, Any]:
+def _condition(context: Context, node: Node) -> dict[str, Any]:
     condition = {name: getattr(node, name) for name in CONDITION}
     texts = ("last_error", "maintenance_reason")
-    return condition | {name: secrets.mask(condition[name]) for name in texts if condition[name]}
+    masked = {name: secrets.mask(condition[name]) for name in texts if condition[name]}
+    return condition | masked | rules.describe_problem(node, context.runtime.host, secrets.mask)
 
 
 def _event(

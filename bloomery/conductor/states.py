@@ -155,6 +155,30 @@ WAIT_LIMITS: Final[dict[State, Limit]] = {
     S.INSPECTWAIT: Limit("inspect_wait_timeout", "inspection_started_at"),
 }
 
+# What pages show of a state: its kind, and its place in the diagram as column and line.
+KINDS: Final[dict[State, str]] = {
+    **dict.fromkeys(UNSTABLE_STATES, "busy"),
+    **dict.fromkeys(BAD_STATES - HOLD_STATES, "failed"),
+    **dict.fromkeys(HOLD_STATES, "hold"),
+    S.ENROLL: "idle", S.MANAGEABLE: "idle", S.AVAILABLE: "free", S.ACTIVE: "ok", S.RESCUE: "ok",
+}  # fmt: skip
+_ROWS: Final = (
+    (S.INSPECTFAIL, S.INSPECTWAIT, S.INSPECTING, S.CLEANFAIL, S.DELETING, S.ERROR, None,
+     S.RESCUEWAIT, S.RESCUEFAIL),
+    (S.ENROLL, S.VERIFYING, S.MANAGEABLE, S.CLEANING, S.AVAILABLE, S.DEPLOYING, S.ACTIVE,
+     S.RESCUING, S.RESCUE),
+    (None, None, None, S.CLEANWAIT, None, S.DEPLOYWAIT, None, S.UNRESCUING, S.UNRESCUEFAIL),
+    (None, S.ADOPTFAIL, S.ADOPTING, S.CLEANHOLD, S.DEPLOYHOLD, S.DEPLOYFAIL, S.SERVICING,
+     S.SERVICEWAIT, S.SERVICEFAIL),
+    (*[None] * 8, S.SERVICEHOLD),
+)  # fmt: skip
+PLACES: Final[dict[State, tuple[int, int]]] = {
+    state: (column, line)
+    for line, row in enumerate(_ROWS)
+    for column, state in enumerate(row)
+    if state is not None
+}
+
 # The stable state that an unstable, failed or held one is on its way to.
 TARGETS: Final[dict[State, State]] = {
     S.VERIFYING: S.MANAGEABLE,
@@ -289,27 +313,65 @@ VERBS: Final[dict[str, str]] = {
 class Verb(NamedTuple):
     """A verb as ``baremetal node VERB`` names it; ``target`` is its word in VERBS.
 
-    ``loses_data``: by default the disks are erased or written anew.
+    ``arguments``: the fields of the request that the verb alone takes.
+    ``loss``: how the disks are erased or written anew by default; None: they stay.
     """
 
     name: str
     target: str
-    loses_data: bool = False
+    arguments: tuple[str, ...] = ()
+    loss: str | None = None
+
+    @property
+    def event(self) -> str:
+        return VERBS[self.target]
+
+    @property
+    def loses_data(self) -> bool:
+        return self.loss is not None
 
     @property
     def sources(self) -> list[State]:
         """Return the states in which a client may use the verb."""
-        return [state for state in State if (state, VERBS[self.target]) in DRAWN]
+        return [state for state in State if (state, self.event) in DRAWN]
 
 
 VERB_LIST: Final[tuple[Verb, ...]] = (
     Verb("manage", "manage"), Verb("inspect", "inspect"), Verb("adopt", "adopt"),
-    Verb("provide", "provide", loses_data=True), Verb("clean", "clean", loses_data=True),
-    Verb("deploy", "active"), Verb("rebuild", "rebuild", loses_data=True),
-    Verb("undeploy", "deleted", loses_data=True), Verb("rescue", "rescue"),
-    Verb("unrescue", "unrescue"), Verb("service", "service"), Verb("unhold", "unhold"),
+    Verb("provide", "provide", loss="Automated cleaning may erase all disks of the machine."),
+    Verb("clean", "clean", ("clean_steps", "runbook"), "Clean steps may erase disks."),
+    Verb("deploy", "active", ("configdrive", "deploy_steps")),
+    Verb("rebuild", "rebuild", ("configdrive", "deploy_steps"),
+         "The machine is written anew. The data on its root disk is lost."),
+    Verb("undeploy", "deleted",
+         loss="The machine is undeployed. Cleaning may erase all its disks."),
+    Verb("rescue", "rescue", ("rescue_password",)), Verb("unrescue", "unrescue"),
+    Verb("service", "service", ("service_steps", "runbook")), Verb("unhold", "unhold"),
     Verb("abort", "abort"),
 )  # fmt: skip
+
+
+class PowerOrder(NamedTuple):
+    """A power target as people order it: its label, and ``baremetal node COMMAND``.
+
+    ``sources``: the power states in which it is of use; None: unknown.
+    """
+
+    target: Power
+    label: str
+    command: str
+    sources: tuple[Power | None, ...]
+    ends_in: Power
+    loss: str | None = None
+
+
+_HARD: Final = "The system is not asked to shut down first."
+POWER_ORDERS: Final = (
+    PowerOrder(Power.ON, "Power on", "power on", (None, Power.OFF, Power.ERROR), Power.ON),
+    PowerOrder(Power.SOFT_OFF, "Shut down", "power off --soft", (Power.ON,), Power.OFF),
+    PowerOrder(Power.OFF, "Power off", "power off", (Power.ON,), Power.OFF, _HARD),
+    PowerOrder(Power.REBOOT, "Reboot", "reboot", (Power.ON,), Power.ON, _HARD),
+)
 
 
 class InvalidState(Exception):

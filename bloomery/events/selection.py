@@ -7,11 +7,14 @@ selection.takes(event)                    # of this type, and visible to that pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Final
 
 import orjson
 
+from bloomery import secrets
 from bloomery.db.events import EventRow
+from bloomery.model.rules import nodes as rules
 
 LAST_ERROR: Final = "last_error"
 
@@ -56,6 +59,9 @@ def document(event: EventRow, *, hides_error: bool = False) -> dict[str, Any]:
     facts: Any = orjson.Fragment(event.facts_text)
     if hides_error and LAST_ERROR in event.facts_text:
         facts = {name: value for name, value in event.facts.items() if name != LAST_ERROR}
+        if "cause" in facts:
+            node = SimpleNamespace(**event.facts)
+            facts |= rules.describe_problem(node, "", secrets.mask, hides_error=True)
     return {
         "id": event.id,
         "at": event.created_at,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import nodes
 from bloomery.model.conductor import Conductor
-from bloomery.operations import node_rows, policy
+from bloomery.model.rules import nodes as rules
+from bloomery.operations import policy
 from bloomery.operations.context import Context
 from bloomery.operations.fleet_counts import Condition, Group
 
 Json = dict[str, Any]
+_BAD_STATE_CODES: Final = frozenset(map(rules.code_of, states.BAD_STATES))
 
 
 def describe(ctx: Context) -> Json:
@@ -74,10 +77,10 @@ def _problems(ctx: Context, groups: Iterable[Group]) -> list[Json]:
     return [
         {
             "code": code,
-            "text": node_rows.describe(code),
+            "text": rules.words_of(code),
             "count": count,
             "since": min(since[code], default=None)
-            if code in node_rows.BAD_STATE_CODES else None,
+            if code in _BAD_STATE_CODES else None,
         }
         for code, count in counts.most_common()
     ]  # fmt: skip
@@ -85,7 +88,7 @@ def _problems(ctx: Context, groups: Iterable[Group]) -> list[Json]:
 
 def _problem(ctx: Context, condition: Condition, *, guards: bool) -> str | None:
     hidden = policy.hidden_fields(ctx, condition.owner, condition.lessee) if guards else ()
-    return node_rows.find_problem(condition, condition.host, hides_error="last_error" in hidden)
+    return rules.find_problem(condition, condition.host, hides_error="last_error" in hidden)
 
 
 def _counted(groups: Iterable[Group], column: str) -> Counter[Any]:

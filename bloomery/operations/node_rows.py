@@ -2,7 +2,7 @@
 
 The operation ``why.explain`` also asks the conductor and reads the steps of one node.
 
-    find_problem(row, host="host-1")        # ("deploy_failed", "cannot ...: the BMC is silent")
+    list_page(ctx, Page(limit=100))[0][0]["cause_code"]        # "deploy_failed"
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from bloomery import errors, secrets
-from bloomery.conductor import states
 from bloomery.db import events, nodes, rows
 from bloomery.model.page import Page
+from bloomery.model.rules import nodes as rules
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 
@@ -29,15 +29,6 @@ _COLUMNS: Final = (
     *_SHOWN, "driver", "properties", "extra", "driver_info", "last_error", "maintenance_reason",
     "macs",
 )  # fmt: skip
-BAD_STATE_CODES: Final = frozenset(state.replace(" ", "_") for state in states.BAD_STATES)
-TEXTS: Final = {
-    "power_failure": "the BMC does not answer",
-    "error": "tear-down failed",
-    "no_conductor": "no conductor serves the node",
-    "maintenance": "in maintenance",
-    "last_error": "the last order failed",
-}  # of other codes: the code in words
-_MOST_TEXT: Final = 300
 _SERIALS: Final = ("serial_number", "serial")
 _BMC_ADDRESSES: Final = ("redfish_address", "ipmi_address")
 
@@ -75,30 +66,10 @@ def _documents(ctx: Context, page_rows: Iterable[Any]) -> list[Json]:
     ]
 
 
-def find_problem(row: Any, host: str | None, *, hides_error: bool = False) -> str | None:
-    """Return the code of what is wrong with a node, the worst first; None: nothing is."""
-    if row.maintenance and row.fault:
-        return str(row.fault).replace(" ", "_")
-    if row.provision_state in states.BAD_STATES:
-        return str(row.provision_state).replace(" ", "_")
-    if host is None:
-        return "no_conductor"
-    if row.maintenance:
-        return "maintenance"
-    return "last_error" if row.last_error and not hides_error else None
-
-
-def describe(code: str) -> str:
-    """Return a code in words."""
-    return TEXTS.get(code, code.replace("_", " "))
-
-
 def _document(ctx: Context, row: Any, hidden: Collection[str]) -> Json:
     host = ctx.services.rpc.ring.find_host(
         driver=row.driver, group=row.conductor_group, uuid=row.uuid
     )
-    hides_error = "last_error" in hidden
-    code = find_problem(row, host, hides_error=hides_error)
     properties, extra = rows.load(row.properties), rows.load(row.extra)
     return dict(zip(_SHOWN, row, strict=False)) | {
         "conductor": host,
@@ -106,16 +77,8 @@ def _document(ctx: Context, row: Any, hidden: Collection[str]) -> Json:
         "serial": _first((properties, extra), _SERIALS),
         "bmc_address": None if "driver_info" in hidden else _bmc_host(rows.load(row.driver_info)),
         "macs": sorted(row.macs.split(",")) if row.macs else [],
-        "cause_code": code,
-        "cause": None if code is None else _cause(row, code, hides_error=hides_error),
+        **rules.describe_problem(row, host, secrets.mask, hides_error="last_error" in hidden),
     }
-
-
-def _cause(row: Any, code: str, *, hides_error: bool) -> str:
-    """Return what is stored of the problem, masked and shortened; else its code in words."""
-    error = None if hides_error else row.last_error
-    reason = None if code == "no_conductor" else row.maintenance_reason or error
-    return str(secrets.mask(reason or describe(code)))[:_MOST_TEXT]
 
 
 def _first(objects: tuple[Json, ...], names: tuple[str, ...]) -> str | None:

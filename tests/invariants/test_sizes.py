@@ -14,21 +14,21 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_293,
-    "lines of the tests": 134_069,  # a retained resource whose kind asks to be replaced
+    "lines of the product": 121_414,  # tables that JavaScript had, whose lines are not counted
+    "lines of the tests": 134_145,  # no script of the pages has a provision state
     "lines of bloomery": 3559,
-    "lines of bloomery/api": 8835,
+    "lines of bloomery/api": 8869,  # tables that JavaScript had: verbs and orders of power
     "lines of bloomery/cli": 6476,
     "lines of bloomery/cmd": 4723,
-    "lines of bloomery/conductor": 11_343,  # a lost boot device is noticed
+    "lines of bloomery/conductor": 11_410,  # the same: kinds and places of states
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 9113,  # maintenance has a time of its own
     "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
-    "lines of bloomery/events": 1645,
+    "lines of bloomery/events": 1651,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4104,  # why names capabilities without effect
+    "lines of bloomery/model": 4152,  # what is wrong with a node, from operations
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5734,  # the same
@@ -47,11 +47,11 @@ LIMITS = {
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 814,
-    "functions": 8865,
+    "functions": 8868,
     "functions of under ten lines, per mille": 820,
     "one-caller helpers": 1663,
     "moves of get": 39,
-    "moves of put": 143,
+    "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,
     "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
     "moves of update": 339,

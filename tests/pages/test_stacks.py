@@ -193,7 +193,7 @@ def test_resources_are_coloured_by_their_events(window, stacks) -> None:
     stacks.post(f"{path}/resources/handle/signal", {"status": "SUCCESS"})
     window.see("complete 2", ".counts")
     classes = "return [...document.querySelectorAll('.resource')].map(e => e.getAttribute('class'))"
-    assert window.driver.execute_script(classes) == ["resource k-active"] * 2
+    assert window.driver.execute_script(classes) == ["resource k-ok"] * 2
     window.see("create in progress")
     window.open("/events?type=orchestration.resource")
     window.see("coloured/slow")

@@ -18,9 +18,10 @@ from bloomery.api.declare import Call, Reply, Schema
 from bloomery.api.views import pagination
 from bloomery.conductor import states
 from bloomery.model import webhook as model
+from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
-from bloomery.operations import caller, event_feed, fleet, node_rows, status, webhooks
+from bloomery.operations import caller, event_feed, fleet, provision, status, webhooks
 
 Json = dict[str, Any]
 
@@ -87,7 +88,7 @@ def describe_caller(call: Call) -> Json:
 
 
 def describe_states(call: Call) -> Json:
-    """List provision states, edges between them, verbs, and the words of problems."""
+    """List provision states, edges between them, verbs, orders of power, and words of problems."""
     return {
         "states": [
             {
@@ -95,19 +96,37 @@ def describe_states(call: Call) -> Json:
                 "advice": states.ADVICE.get(state),
                 "is_stable": state in states.STABLE_STATES,
                 "is_problem": state in states.BAD_STATES,
+                "cause_code": nodes.code_of(state) if state in states.BAD_STATES else None,
+                "kind": states.KINDS[state],
+                "place": states.PLACES[state],
             }
             for state in states.State
         ],
-        "problems": node_rows.TEXTS,
+        "problems": nodes.PROBLEMS,
         "edges": [edge._asdict() for edge in states.EDGES],
         "verbs": [
             {
                 "verb": verb.name,
                 "target": verb.target,
+                "event": verb.event,
                 "from": verb.sources,
+                "in_maintenance": verb.target not in provision.DEPLOY_VERBS,
+                "arguments": verb.arguments,
                 "loses_data": verb.loses_data,
+                "loss": verb.loss,
             }
             for verb in states.VERB_LIST
+        ],
+        "power": [
+            {
+                "target": each.target,
+                "label": each.label,
+                "command": each.command,
+                "from": each.sources,
+                "ends_in": each.ends_in,
+                "loss": each.loss,
+            }
+            for each in states.POWER_ORDERS
         ],
     }
 

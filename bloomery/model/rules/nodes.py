@@ -7,7 +7,7 @@ patch changes, with their new values.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -32,6 +32,7 @@ _SWITCHES: Final = frozenset({"protected", "retired", "disable_power_off"})  # n
 _NO_GROUP: Final = ""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
 _CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
+_MOST_CAUSE: Final = 300
 _MOST_TRAIT: Final = 255  # characters
 _USUAL_CLASS: Final = re.compile(r"[\w.-]*", re.ASCII)
 
@@ -302,6 +303,53 @@ def end_fault(node: Node, fault: str) -> bool:
     node.maintenance, node.fault, node.maintenance_reason = False, None, None
     node.maintenance_at = None
     return True
+
+
+# ------------------------------------------------------------- what is wrong, in lists and events
+
+
+def code_of(name: str) -> str:
+    """Return the code of a fault or a bad state."""
+    return name.replace(" ", "_")
+
+
+PROBLEMS: Final = {code_of(each): str(each) for each in (*model.FAULTS, *states.BAD_STATES)} | {
+    "power_failure": "the BMC does not answer",
+    "error": "tear-down failed",
+    "no_conductor": "no conductor serves the node",
+    "maintenance": "in maintenance",
+    "last_error": "the last order failed",
+}  # words of each code
+
+
+def words_of(code: str) -> str:
+    return PROBLEMS.get(code, code.replace("_", " "))
+
+
+def find_problem(row: Any, host: str | None, *, hides_error: bool = False) -> str | None:
+    """Return the code of what is wrong with a node, the worst first; None: nothing is."""
+    if row.maintenance and row.fault:
+        return code_of(str(row.fault))
+    if row.provision_state in states.BAD_STATES:
+        return code_of(str(row.provision_state))
+    if host is None:
+        return "no_conductor"
+    if row.maintenance:
+        return "maintenance"
+    return "last_error" if row.last_error and not hides_error else None
+
+
+def describe_problem(
+    row: Any, host: str | None, mask: Callable[[str], str], *, hides_error: bool = False
+) -> Json:
+    """Return the code of the problem, and what is stored of it: masked, shortened, else words."""
+    code = find_problem(row, host, hides_error=hides_error)
+    if code is None:
+        return {"cause_code": None, "cause": None}
+    error = None if hides_error else row.last_error
+    reason = None if code == "no_conductor" else row.maintenance_reason or error
+    text = mask(reason or words_of(code))
+    return {"cause_code": code, "cause": text[:_MOST_CAUSE]}
 
 
 # ------------------------------------------------------------------- updates: between the fields

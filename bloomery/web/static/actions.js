@@ -5,20 +5,13 @@
 import {may, patch, put, remove} from './api.js'
 import {ask, field} from './dialog.js'
 import {attempt, copyable, h} from './dom.js'
-import {POWER, COMMANDS, label, table} from './states.js'
+import {label, stateOf, table} from './states.js'
 import {stepsField} from './steps.js'
 
 const AT_ONCE = 8
 const path = row => `v1/nodes/${encodeURIComponent(row.uuid)}`
 const mayProvision = () => may('baremetal:node:set_provision_state')
 const mayPower = () => may('baremetal:node:set_power_state')
-
-const LOSS = {
-  provide: 'Automated cleaning may erase all disks of the machine.',
-  deleted: 'The machine is undeployed. Cleaning may erase all its disks.',
-  rebuild: 'The machine is written anew. The data on its root disk is lost.',
-  clean: 'Clean steps may erase disks.',
-}
 
 // ------------------------------------------------------------------------------------ forms
 
@@ -31,12 +24,12 @@ const image = node => Object.entries(IMAGE).map(([name, [title, placeholder, hin
   field(title, h('input', {name, placeholder, value: node.instance_info?.[name] ?? ''}), hint))
 const configDrive = () => field('Config drive', h('textarea', {name: 'configdrive', rows: 3, placeholder: '{"user_data": "#cloud-config …"}'}), 'a URL, or JSON with meta_data, network_data, user_data')
 const password = () => field('Rescue password', h('input', {name: 'rescue_password', type: 'password', required: true, autocomplete: 'new-password'}))
-const FORMS = {
-  active: node => [image(node), configDrive(), stepsField(node, 'deploy')],
-  rebuild: node => [image(node), configDrive()],
-  clean: node => [stepsField(node, 'clean', true)],
-  service: node => [stepsField(node, 'service', true)],
-  rescue: password,
+const FIELDS = {  // of the arguments of a verb
+  configdrive: node => [image(node), configDrive()],
+  deploy_steps: node => stepsField(node, 'deploy'),
+  clean_steps: node => stepsField(node, 'clean', true),
+  service_steps: node => stepsField(node, 'service', true),
+  rescue_password: password,
 }
 
 // What the fields of a form say: changes of instance_info, and arguments of the verb.
@@ -65,41 +58,39 @@ async function provision(row, target, form) {
 const quoted = text => /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 const command = (words, row, more = []) => ['baremetal node', words, quoted(row.name ?? row.uuid), ...more].join(' ')
 
-function provisionCommands(verb, row, form) {
+function provisionCommands(words, row, form) {
   const {info, more} = read(form)
   const settings = Object.entries(info).map(([name, value]) => `--instance-info ${name}=${quoted(value)}`)
   const shown = Object.entries(more).map(([name, value]) => `--${name === 'configdrive' ? 'config-drive' : name.replaceAll('_', '-')} ${
     name === 'rescue_password' ? 'PASSWORD' : quoted(typeof value === 'string' ? value : JSON.stringify(value))}`)
-  return [...settings.length ? [command('set', row, settings)] : [], command(COMMANDS[verb] ?? verb, row, shown)]
+  return [...settings.length ? [command('set', row, settings)] : [], command(words, row, shown)]
 }
 
 // ------------------------------------------------------------------------------------ the actions
 
 const maintenance = {
-  true: {key: 'end-maintenance', label: 'End maintenance', fits: row => row.maintenance, allowed: () => may('baremetal:node:clear_maintenance'),
+  true: {key: 'end-maintenance', command: 'maintenance unset', label: 'End maintenance', fits: row => row.maintenance, allowed: () => may('baremetal:node:clear_maintenance'),
     send: row => remove(`${path(row)}/maintenance`), commands: row => [command('maintenance unset', row)]},
-  false: {key: 'maintenance', label: 'Maintenance', fits: row => !row.maintenance, allowed: () => may('baremetal:node:set_maintenance'),
+  false: {key: 'maintenance', command: 'maintenance set', label: 'Maintenance', fits: row => !row.maintenance, allowed: () => may('baremetal:node:set_maintenance'),
     form: () => [field('Reason', h('input', {name: 'reason'}), 'other operators read it')],
     send: (row, form) => put(`${path(row)}/maintenance`, {reason: form.get('reason') || null}),
     commands: (row, form) => [command('maintenance set', row, form?.get('reason') ? [`--reason ${quoted(form.get('reason'))}`] : [])]},
 }
 
-const power = POWER.map(({target, label: title, command: words, hard}) => ({
-  key: target, label: title, asks: hard, loss: hard && 'The system is not asked to shut down first.', allowed: mayPower,
-  fits: row => row.power_state === 'power on' ? target !== 'power on' : target === 'power on',
-  isDone: (row, before) => row.power_state === (target === 'power on' || target === 'rebooting' ? 'power on' : 'power off') && (target !== 'rebooting' || row.seen > before.seen),
+const powerAction = ({target, label: title, command: words, from, ends_in: end, loss}) => ({
+  key: target, command: words, label: title, asks: loss, loss, allowed: mayPower, fits: row => from.includes(row.power_state),
+  isDone: (row, before) => row.power_state === end && (before.power_state !== end || row.seen > before.seen),
   send: row => put(`${path(row)}/states/power`, {target}), commands: row => [command(words, row)],
-}))
+})
 
-const verbAction = ({verb, target, from, loses_data: losesData}) => ({
-  key: target, label: label(target), losesData, loss: LOSS[target], allowed: mayProvision, form: FORMS[target],
-  fits: row => from.includes(row.provision_state) && !(row.maintenance && ['active', 'rebuild'].includes(target)),
-  isDone: (row, before) => row.provision_updated_at !== before.provision_updated_at && isStable(row.provision_state),
+const verbAction = ({verb, target, from, arguments: names, in_maintenance: inMaintenance, loses_data: losesData, loss}) => ({
+  key: target, command: verb, label: label(verb), losesData, loss, allowed: mayProvision, form: names.length ? node => names.map(name => FIELDS[name]?.(node)) : undefined,
+  fits: row => from.includes(row.provision_state) && (inMaintenance || !row.maintenance),
+  isDone: (row, before) => row.provision_updated_at !== before.provision_updated_at && stateOf(row.provision_state).is_stable,
   send: (row, form) => provision(row, target, form), commands: (row, form) => provisionCommands(verb, row, form),
 })
 
-const isStable = state => table.states.some(each => each.name === state && each.is_stable)
-export const actions = () => [...table.verbs.map(verbAction), ...power, ...Object.values(maintenance)]
+export const actions = () => [...table.verbs.map(verbAction), ...table.power.map(powerAction), ...Object.values(maintenance)]
 export const actionOf = key => actions().find(each => each.key === key)
 
 // ------------------------------------------------------------------------------------ orders

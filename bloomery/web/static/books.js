@@ -3,9 +3,10 @@
 import {get, may, put} from './api.js'
 import {ask, field} from './dialog.js'
 import {empty, failure, h, plainTable, replace, toast} from './dom.js'
+import {table} from './states.js'
 import {rows} from './store.js'
 
-const RUNS = {clean: 'manageable', service: 'active'}  // the verb, and the state in which a node takes it
+const verbOf = row => table.verbs.find(each => each.arguments.includes('runbook') && each.from.includes(row?.provision_state))
 const KINDS = {
   runbooks: ['Runbooks', 'No runbook yet. A runbook is a list of steps that is run on a node by its name:', 'baremetal runbook create --name CUSTOM_ERASE --steps steps.json'],
   deploy_templates: ['Deploy templates', 'No deploy template yet. A deployment that asks for its trait runs its steps, too:', 'baremetal deploy template create --name CUSTOM_RAID --steps steps.json'],
@@ -31,7 +32,7 @@ const steps = list => h('ol', {}, list.map(each => h('li', {}, h('code', {}, `${
 
 // Nodes with a trait of the runbook take it, to be cleaned or serviced.
 function run(book) {
-  const fitting = [...rows.values()].filter(row => Object.values(RUNS).includes(row.provision_state)).sort((a, b) => String(a.name).localeCompare(b.name, undefined, {numeric: true}))
+  const fitting = [...rows.values()].filter(row => verbOf(row)).sort((a, b) => String(a.name).localeCompare(b.name, undefined, {numeric: true}))
   const select = h('select', {name: 'node', required: true}, fitting.map(row => h('option', {value: row.uuid}, `${row.name ?? row.uuid} (${row.provision_state})`)))
   return ask({
     title: `Run ${book.name}`, submit: 'Run', danger: true,
@@ -39,9 +40,9 @@ function run(book) {
       h('p.notice', {}, 'Steps may erase disks, change firmware, and reboot the machine.')],
     order: async form => {
       const row = rows.get(form.get('node'))
-      const target = Object.keys(RUNS).find(each => RUNS[each] === row?.provision_state)
-      if (!target) throw new Error('no node that takes it')
-      await put(`v1/nodes/${row.uuid}/states/provision`, {target, runbook: book.name})
+      const verb = verbOf(row)
+      if (!verb) throw new Error('no node that takes it')
+      await put(`v1/nodes/${row.uuid}/states/provision`, {target: verb.target, runbook: book.name})
       toast(`${book.name}: ordered of ${row.name ?? row.uuid}`)
     },
   })

@@ -7,7 +7,7 @@ import {kindBadge} from './states.js'
 import {ago, duration, lasting} from './time.js'
 
 const READ_MS = 10000
-const KINDS_OF_STATES = {online: 'active', draining: 'busy', restarting: 'busy', offline: 'idle', dead: 'failed', silent: 'failed'}
+const KINDS_OF_STATES = {online: 'ok', draining: 'busy', restarting: 'busy', offline: 'idle', dead: 'failed', silent: 'failed'}
 const state = name => kindBadge(KINDS_OF_STATES[name], name)
 
 export async function page({root, signal}) {
@@ -55,7 +55,7 @@ const worth = bmc => (bmc.left_alone ? 1e6 : 0) + (bmc.silent_since ? 1e5 : 0) +
 function line(bmc) {
   return [
     h('a', {href: `#/nodes?q=${encodeURIComponent(bmc.address)}`}, bmc.address),
-    bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' ', lasting(bmc.silent_since)] : kindBadge('active', 'answers'),
+    bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' ', lasting(bmc.silent_since)] : kindBadge('ok', 'answers'),
     bmc.latency && h('span', {title: `${duration(bmc.latency.least_s)} to ${duration(bmc.latency.most_s)}, of the last 64 requests`}, duration(bmc.latency.median_s)), bmc.latency?.count,
     bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span.sentence', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
   ]

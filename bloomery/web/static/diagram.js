@@ -1,24 +1,20 @@
 // The provision states as a diagram: where the node stands, and the moves that may be ordered.
 
 import {h, replace, svg} from './dom.js'
-import {KINDS, kindOf, label, table} from './states.js'
+import {KINDS, kindOf, label, stateOf, table} from './states.js'
 
 const WIDE = 108, HIGH = 46, BOX = 100, TALL = 26
-// Column and line of each state; those of one flow stand together.
-const PLACES = {
-  'inspect failed': [0, 0], 'inspect wait': [1, 0], inspecting: [2, 0], 'clean failed': [3, 0], deleting: [4, 0], error: [5, 0], 'rescue wait': [7, 0], 'rescue failed': [8, 0],
-  enroll: [0, 1], verifying: [1, 1], manageable: [2, 1], cleaning: [3, 1], available: [4, 1], deploying: [5, 1], active: [6, 1], rescuing: [7, 1], rescue: [8, 1],
-  'clean wait': [3, 2], 'wait call-back': [5, 2], unrescuing: [7, 2], 'unrescue failed': [8, 2],
-  'adopt failed': [1, 3], adopting: [2, 3], 'clean hold': [3, 3], 'deploy hold': [4, 3], 'deploy failed': [5, 3], servicing: [6, 3], 'service wait': [7, 3], 'service failed': [8, 3], 'service hold': [8, 4],
-}
+const columnOf = state => stateOf(state).place[0]
 
 // Long lines are drawn only where they lead from the node's own state.
-const isShort = ({source, target}) => Math.abs(PLACES[source][0] - PLACES[target][0]) < 2
+const isShort = ({source, target}) => Math.abs(columnOf(source) - columnOf(target)) < 2
 
-const centre = state => { const [column, line] = PLACES[state]; return [column * WIDE + BOX / 2 + 4, line * HIGH + TALL / 2 + 6] }
+const centre = state => { const [column, line] = stateOf(state).place; return [column * WIDE + BOX / 2 + 4, line * HIGH + TALL / 2 + 6] }
+
+const size = axis => Math.max(...table.states.map(each => each.place[axis])) + 1
 
 export function makeDiagram() {
-  const drawing = svg('svg', {role: 'img', viewBox: `0 0 ${9 * WIDE} ${5 * HIGH - 4}`})
+  const drawing = svg('svg', {role: 'img', viewBox: `0 0 ${size(0) * WIDE} ${size(1) * HIGH - 4}`})
   const element = h('div.diagram', {tabIndex: 0, ariaLabel: 'State diagram'}, drawing)
   let shown = ''
 
@@ -39,22 +35,21 @@ export function makeDiagram() {
     const key = `${state} ${JSON.stringify(verbs)}`
     if (key === shown) return
     shown = key
-    const edges = table.edges.filter((each, index, all) => PLACES[each.source] && PLACES[each.target] &&
-      all.findIndex(other => other.source === each.source && other.target === each.target) === index)
+    const edges = table.edges.filter((each, index, all) => all.findIndex(other => other.source === each.source && other.target === each.target) === index)
     const lit = edges.filter(each => each.source === state)
     const open = (verbs ?? []).filter(each => each.allowed)
-    const verbTo = name => open.find(verb => table.edges.some(each => each.source === state && each.target === name && (each.event === verb.verb || label(each.event) === label(verb.target))))
+    const eventOf = ({verb}) => table.verbs.find(each => each.verb === verb).event
+    const verbTo = name => open.find(verb => lit.some(each => each.target === name && each.event === eventOf(verb)))
     replace(drawing, svg('title', {}, `State ${state}; next: ${lit.map(each => each.target).join(', ') || 'none'}`),
       svg('defs', {}, arrow('arrow'), arrow('arrow-lit')),
       edges.filter(each => each.source !== state && isShort(each)).map(each => edge(each, false)), lit.map(each => edge(each, true)),
-      Object.entries(PLACES).map(([name, [column, line]]) => {
+      table.states.map(({name, place: [column, line]}) => {
         const verb = verbTo(name), next = lit.some(each => each.target === name)
         return svg(`g.k-${kindOf(name)}${name === state ? '.here' : next ? '.next' : ''}${verb ? '.open' : ''}`, {transform: `translate(${column * WIDE + 4} ${line * HIGH + 6})`, onclick: verb && (() => order(verb))},
-          verb && svg('title', {}, `${label(verb.target)}: go to ${name}`),
+          verb && svg('title', {}, `${label(verb.verb)}: go to ${name}`),
           svg('rect', {width: BOX, height: TALL, rx: 5}), svg('text', {x: BOX / 2, y: TALL / 2 + 4, 'text-anchor': 'middle'}, `${name === state ? `${KINDS[kindOf(name)].sign} ` : ''}${name}`))
       }))
-    const here = PLACES[state]
-    if (here) element.scrollLeft = here[0] * WIDE - element.clientWidth / 2
+    element.scrollLeft = columnOf(state) * WIDE - element.clientWidth / 2
   }
 
   return {element, show}

@@ -6,7 +6,7 @@ import {enrol} from './enrol.js'
 import {announce, empty, failure, h, replace, throttled} from './dom.js'
 import {makeMap} from './map.js'
 import {go, setQuery} from './router.js'
-import {KINDS, badge, kindOf, needsAttention, textOf} from './states.js'
+import {KINDS, badge, kindOf, needsAttention, stateOf, textOf} from './states.js'
 import {fleet, load, rows, status, steps} from './store.js'
 import {makeTable} from './table.js'
 import {lasting} from './time.js'
@@ -136,7 +136,7 @@ export async function page({root, query, signal}) {
     replace(chips,
       chip('all', 'All', all.length, !view.states.size && !view.attention && !view.problem, clear),
       chip('attention', 'Needs attention', attention, view.attention, () => change({attention: !view.attention}), attention ? 'k-failed' : '', '!'),
-      names.map(name => chip(name, name ?? 'enroll', counts.get(name) ?? 0, view.states.has(name), () => {
+      names.map(name => chip(name, stateOf(name).name, counts.get(name) ?? 0, view.states.has(name), () => {
         view.states.has(name) ? view.states.delete(name) : view.states.add(name)
         change({})
       }, `k-${kindOf(name)}`, KINDS[kindOf(name)].sign)))
@@ -220,7 +220,7 @@ export async function page({root, query, signal}) {
   }
 
   // Only the time of the state is known, so only a cause that is the state itself has a time.
-  const isOfState = row => row.cause_code === row.provision_state.replaceAll(' ', '_')
+  const isOfState = row => row.cause_code === stateOf(row.provision_state).cause_code
 
   function drawProblems(all) {
     const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)

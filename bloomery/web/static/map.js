@@ -106,7 +106,7 @@ export function makeMap({onopen, signal}) {
     pen.translate(1, 1)
     pen.fillStyle = pen.strokeStyle = colour[kind]
     pen.lineWidth = Math.max(1, size / 12)
-    if (kind === 'active') pen.fillRect(0, 0, size, size)
+    if (kind === 'ok') pen.fillRect(0, 0, size, size)
     else {
       pen.globalAlpha = kind === 'failed' ? .22 : .12
       pen.fillRect(0, 0, size, size)

@@ -5,7 +5,7 @@ import {actionOf, actions as allActions, nameOf, order} from './actions.js'
 import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, h, pairs, plainTable, replace} from './dom.js'
-import {COMMANDS, badge, kindBadge, label} from './states.js'
+import {badge, kindBadge, label} from './states.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago, duration, lasting, now} from './time.js'
@@ -75,7 +75,7 @@ export async function page({root, params, query, signal}) {
   }
 
   // Those whose command a sentence of the service names: "ask for manage (baremetal node manage)".
-  const namedIn = text => open().filter(each => text.includes(`baremetal node ${COMMANDS[each.key] ?? each.commands(view.node)[0].split(' ').slice(2, -1).join(' ')}`))
+  const namedIn = text => open().filter(each => text.includes(`baremetal node ${each.command}`))
 
   const button = (action, kind = action.losesData && 'danger') => h(kind ? `button.${kind}` : 'button', {disabled: !action.allowed(),
     title: action.allowed() ? action.commands(view.node).join('; ') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
@@ -86,7 +86,7 @@ export async function page({root, params, query, signal}) {
     replace(orders, h('div.row', {}, ready.map(each => button(each)),
       h('details.menu', {name: 'orders', open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
       closed.length > 0 && h('details.menu', {name: 'orders', open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, [...Map.groupBy(closed, each => each.reason ?? '')].map(([reason, verbs]) =>
-        [h('dt', {}, verbs.map(each => label(each.target)).join(', ')), h('dd', {}, reason)])))))
+        [h('dt', {}, verbs.map(each => label(each.verb)).join(', ')), h('dd', {}, reason)])))))
   }
 
   // ---------------------------------------------------------------------------------- tabs
@@ -104,7 +104,7 @@ export async function page({root, params, query, signal}) {
   function stepEntry(step, longest) {
     const seconds = step.duration_s ?? (now() - Date.parse(step.at)) / 1000
     const bar = h('span.bar-track', {title: step.usual ? `usual: ${duration(step.usual.median_s)}, 95 % within ${duration(step.usual.p95_s)}, of ${step.usual.runs} runs` : ''},
-      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'active' : 'busy'}`), step.usual && [h('span.bar-usual'), h('span.bar-usual.late')])
+      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'ok' : 'busy'}`), step.usual && [h('span.bar-usual'), h('span.bar-usual.late')])
     bar.children[0].style.width = `${Math.min(100, Math.max(1, 100 * seconds / longest))}%`
     for (const [index, name] of ['median_s', 'p95_s'].entries()) if (step.usual) bar.children[index + 1].style.left = `${Math.min(100, 100 * step.usual[name] / longest)}%`
     return h('li.step', {}, ago(step.at), h('span.what', {}, h('code', {}, step.name), ` ${step.flow}`, step.error && h('span.error-text', {}, ` ${step.error}`)), bar,
@@ -124,7 +124,7 @@ export async function page({root, params, query, signal}) {
       inventory && card('Inventory', pairs({...inventory.system_vendor, processor: inventory.cpu && `${inventory.cpu.count} × ${inventory.cpu.model_name ?? inventory.cpu.architecture}`, memory: inventory.memory?.physical_mb && `${(inventory.memory.physical_mb / 1024).toFixed(0)} GiB`})),
       inventory?.disks?.length > 0 && card('Disks', plainTable(['Name', 'Size', 'Model', 'Serial'], inventory.disks.map(each => [each.name, each.size && `${(each.size / 1e9).toFixed(0)} GB`, each.model, each.serial]))),
       proof?.erasures.length > 0 && card('Erased disks', plainTable(['When', 'Step', 'Disk', 'Serial', ''], proof.erasures.flatMap(each => each.disks.map(disk => [ago(each.ended_at), each.step, disk.name, disk.serial,
-        kindBadge(disk.is_erased ? 'active' : 'failed', disk.is_erased ? 'erased' : 'not erased')])))),
+        kindBadge(disk.is_erased ? 'ok' : 'failed', disk.is_erased ? 'erased' : 'not erased')])))),
       card('Ports', plainTable(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
         [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
       firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),

@@ -9,7 +9,7 @@ import {keepCurrent} from './stream.js'
 import {ago} from './time.js'
 
 const nodeLink = uuid => h('a', {href: `#/nodes/${uuid}`}, rows.get(uuid)?.name ?? uuid)
-const KINDS_OF_STATES = {active: 'active', error: 'failed', failing: 'failed', parked: 'hold'}
+const KINDS_OF_STATES = {active: 'ok', error: 'failed', failing: 'failed', parked: 'hold'}
 const stateBadge = state => kindBadge(KINDS_OF_STATES[state] ?? 'busy', state)
 const valuesOf = form => Object.fromEntries([...form.entries()].filter(pair => pair[1]))
 

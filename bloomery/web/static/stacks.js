@@ -38,7 +38,7 @@ export async function stacksPage({root, query, signal}) {
   }
 
   function draw() {
-    const kinds = {failed: 'Failed', busy: 'Working', active: 'Complete'}
+    const kinds = {failed: 'Failed', busy: 'Working', ok: 'Complete'}
     const roots = view.stacks.filter(each => !parent(each))
     const chip = (kind, text, count) => h(kind ? `button.chip.k-${kind}` : 'button.chip', {'data-key': kind, 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; setQuery({kind}); draw() }}, `${text} `, h('b', {}, count))
     replace(chips, chip('', 'All', roots.length), Object.entries(kinds).map(([kind, text]) => chip(kind, text, roots.filter(each => statusKind(each.stack_status) === kind).length)))

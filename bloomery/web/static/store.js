@@ -5,13 +5,12 @@
 // after any other change the row is read again.
 
 import {get} from './api.js'
-import {causeOf} from './states.js'
 import {stream, rewind} from './stream.js'
 
 const AT_ONCE = 4
 const MOST_SINGLE = 200  // rows to read one by one; beyond, the list is cheaper
 const RING_MS = 30000  // how often to ask whether other conductors serve the nodes
-const CONDITION = ['provision_state', 'target_provision_state', 'provision_updated_at', 'power_state', 'maintenance', 'fault']
+const CONDITION = ['provision_state', 'target_provision_state', 'provision_updated_at', 'power_state', 'maintenance', 'fault', 'cause_code', 'cause']
 const SILENT = ['step', 'console_set', 'console_restore', 'console_stop']  // change no row
 
 export const rows = new Map()
@@ -74,7 +73,8 @@ stream.addEventListener('event', ({detail: event}) => {
   if (verb === 'step') note(event, phase)
   if (SILENT.includes(verb)) return changed()
   if (verb === 'delete' && phase === 'end') rows.delete(event.object_uuid)
-  else if ('provision_state' in event.facts) move(event)
+  else if ('cause_code' in event.facts) move(event)
+  else if ('provision_state' in event.facts) return refresh(event.object_uuid)  // written by an older release
   if (['create', 'update', 'maintenance_set'].includes(verb) && phase === 'end' || event.facts.columns?.some(name => !CONDITION.includes(name))) refresh(event.object_uuid)
   changed()
 })
@@ -89,7 +89,6 @@ function move(event) {
   if (!row) return refresh(event.object_uuid)
   const next = {...row, seen: event.id, updated_at: event.at}
   for (const name of CONDITION) next[name] = event.facts[name]
-  Object.assign(next, causeOf(next, event.facts))
   rows.set(row.uuid, withText(next))
 }
 

@@ -64,6 +64,18 @@ def test_states_are_told_without_a_login(site) -> None:
     }  # fmt: skip
     assert "available" in verbs["deploy"]["from"]
     assert (verbs["undeploy"]["loses_data"], verbs["service"]["loses_data"]) == (True, False)
+    assert [verb for verb, row in verbs.items() if not row["in_maintenance"]] == [
+        "deploy", "rebuild",
+    ]  # fmt: skip
+    assert [name for name, row in verbs.items() if "runbook" in row["arguments"]] == [
+        "clean", "service",
+    ]  # fmt: skip
+    assert len({tuple(row["place"]) for row in document["states"]}) == len(State)
+    codes = {row["cause_code"] for row in document["states"] if row["is_problem"]}
+    assert codes < document["problems"].keys()
+    assert [each["command"] for each in document["power"] if "power on" not in each["from"]] == [
+        "power on"
+    ]
 
 
 @pytest.mark.parametrize("state", State)

@@ -411,14 +411,21 @@ def guarded(tmp_path) -> Iterator[tuple[callers.Site, Site]]:
 def test_projects_see_what_is_theirs(guarded, place: str, actions: list[str], is_told_why: bool):
     door, site = guarded
     shared = {"owner": callers.OWNER, "lessee": callers.LESSEE}
-    site.happen("update", facts={"last_error": "no power"}, **shared)
+    condition = {
+        "last_error": "no power", "maintenance": False, "maintenance_reason": None, "fault": None,
+        "provision_state": "available", "cause_code": "last_error", "cause": "no power",
+    }  # fmt: skip
+    site.happen("update", facts=condition, **shared)
     site.happen("create", object="stack", owner=callers.OWNER)
     site.happen("delete", object="port")
     door.become(place, "reader")
     listed = door.ask("GET", PATH).json["events"]
     assert [each["event_type"].split(".")[2] for each in listed] == actions
     if actions:
-        assert ("last_error" in listed[0]["facts"]) == is_told_why
+        facts = listed[0]["facts"]
+        assert ("last_error" in facts) == is_told_why
+        expected = ("last_error", "no power") if is_told_why else (None, None)
+        assert (facts["cause_code"], facts["cause"]) == expected
     listener = Listener(site.address, "?since=0")
     number = site.happen("end", **shared, object_uuid=OTHER)
     streamed = [listener.event() for _ in actions]

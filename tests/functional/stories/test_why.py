@@ -57,6 +57,18 @@ def test_node_whose_bmc_refused(stage):
     assert (told["lock"], told["step"], told["maintenance"]) == (None, None, None)
 
 
+def test_events_have_the_cause_that_lists_show(stage):
+    node = stage.enrol({"fail": ["power"]}, **SECRET)
+    stage.ask(node, "manage")
+    stage.wait_for(node, "enroll")
+    row = stage.api.get(f"/ext/v1/nodes/{node}").json["node"]
+    last = stage.facts(node, "provision_set")[-1]
+    assert "was told to fail" in row["cause"]
+    assert {name: last[name] for name in ("cause_code", "cause")} == {
+        "cause_code": "last_error", "cause": row["cause"],
+    }  # fmt: skip
+
+
 def test_node_whose_bmc_takes_its_time(watched, bmc):
     node = watched.enrol(**SECRET)
     bmc.may_answer.clear()
