@@ -146,10 +146,10 @@ def _is_unknown(place: Place, version: int) -> bool:
     )
 
 
-def refused(place: Place) -> statuses.HTTPMethodNotAllowed:
-    """Return the refusal of a method that a path does not have."""
-    methods = set(place.endpoints)
-    if any(endpoint.has_head for endpoint in place.endpoints.values()):
+def refused(*places: Place) -> statuses.HTTPMethodNotAllowed:
+    """Return the refusal of a method that a path does not have, at any of its places."""
+    methods = {method for place in places for method in place.endpoints}
+    if any(endpoint.has_head for place in places for endpoint in place.endpoints.values()):
         methods.add("HEAD")
     return statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(sorted(methods)))])
 

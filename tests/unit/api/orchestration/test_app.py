@@ -74,6 +74,8 @@ def test_health_is_told_without_a_login(tmp_path):
         (f"{S}/actions", "POST"),
         (f"{S}/resources/a", "GET,PATCH"),
         (f"{BASE}/services", "GET"),
+        (f"{BASE}/stacks/detail", "DELETE,GET,PATCH,POST,PUT"),
+        (f"{BASE}/stacks/web/template", "DELETE,GET,PATCH,POST,PUT"),
     ],
 )
 def test_methods_of_a_path_are_told(api, path, allowed):
