@@ -7,12 +7,13 @@ read(FILTERS, {"limit": "10"}, version=20)      # {"limit": 10}
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from bloomery import errors
 from bloomery.api import versions
+from bloomery.model.fields import FieldTable, sort_keys
 from bloomery.model.rules import attributes, idents
 
 
@@ -21,13 +22,15 @@ class Arg:
     """One argument of an endpoint.
 
     ``since``: older clients get 406 (``refusal`` 400 where Ironic counts it as unknown);
-    0 where Ironic does not mind.
+    0 where Ironic does not mind.  ``form``: a JSON schema of what operations check beyond the type
+    of the value, or of each item of a list, for the OpenAPI document.
     """
 
     parse: Callable[[str, Any], Any]
     required: bool = False
     since: int = 0
     refusal: int = 406
+    form: Mapping[str, Any] = field(default_factory=dict)
 
 
 Args: TypeAlias = Mapping[str, Arg]
@@ -96,10 +99,10 @@ def boolean(name: str, value: Any) -> bool:
 
 def integer(name: str, value: Any) -> int:
     try:
-        if isinstance(value, bool | float | list):
+        if isinstance(value, bool | list) or (isinstance(value, float) and value % 1):
             raise TypeError  # noqa: TRY301  one message for every wrong type
         number = int(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = None
     if number is None or not -(2**63) <= number < 2**63:
         raise errors.InvalidParameterValue(reason=f"Expected an integer for {name}: {value}")
@@ -157,12 +160,19 @@ def array_or_null(name: str, value: Any) -> list[Any] | None:
     return None if value is None else array(name, value)
 
 
-PAGING: Final[Args] = {
-    "limit": Arg(count),
-    "marker": Arg(uuid),
-    "sort_key": Arg(text),
-    "sort_dir": Arg(direction),
-}
+def paging(fields: FieldTable, *, never: Collection[str] = ()) -> Args:
+    """Return the arguments of a list; ``never``: fields by which it cannot be sorted."""
+    return {
+        "limit": Arg(count),
+        "marker": Arg(uuid),
+        "sort_key": Arg(text, form={"enum": sort_keys(fields, never)}),
+        "sort_dir": Arg(direction),
+    }
+
+
+def fields(names: Iterable[str], since: int = 0, refusal: int = 406) -> Args:
+    """Return the argument that selects fields, of these."""
+    return {"fields": Arg(words, since=since, refusal=refusal, form={"enum": list(names)})}
 
 
 def needed(name: str, value: str | None) -> str:

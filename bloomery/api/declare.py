@@ -90,12 +90,14 @@ class TooOld(Enum):
 class Schema:
     """A body's schema, compiled once; ``thing`` is the subject of its errors.
 
-    Errors do not repeat values of ``secret`` attributes.
+    Errors do not repeat values of ``secret`` attributes.  ``document``: the members of the schema
+    that the OpenAPI document has otherwise, since operations check more, in words of their own.
     """
 
     thing: str
     source: Mapping[str, Any]
     secret: frozenset[str] = frozenset()
+    document: Mapping[str, Any] = field(default_factory=dict)
     validator: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -155,6 +157,7 @@ class Endpoint:
     right path.  ``answers``: the JSON type of the document; "any": no type is promised, and 202 may
     come instead.  ``streams``: a client that asks for server-sent events gets them.  ``has_head``:
     HEAD answers as GET, without the body.  ``only_reads``: nothing is changed, whatever the method.
+    ``exclusive``: groups of query arguments of which at most one may be given, for the document.
     """
 
     method: str
@@ -173,6 +176,7 @@ class Endpoint:
     also_in: tuple[int, ...] = ()
     streams: bool = False
     has_head: bool = False
+    exclusive: tuple[tuple[str, ...], ...] = ()
     only_reads: bool = False
     begins_with_node: bool = field(init=False)
 

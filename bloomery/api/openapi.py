@@ -2,7 +2,8 @@
 
     document(routes.ENDPOINTS)          # of the bare-metal API; another has another ``Api``
 
-``x-since`` is the first microversion of an endpoint or an argument, ``x-policy`` its rule. The
+``x-since`` is the first microversion of an endpoint or an argument, ``x-policy`` its rule.
+``x-at-most-one-of`` holds groups of query arguments that OpenAPI cannot call exclusive.  The
 function that parses an argument gives the argument's schema.
 """
 
@@ -16,7 +17,8 @@ from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, auth, documents, versions
 from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint
-from bloomery.model.rules import attributes, patches
+from bloomery.model import forms
+from bloomery.model.rules import attributes, nodes
 
 Json: TypeAlias = dict[str, Any]
 
@@ -26,28 +28,31 @@ ABOUT: Final = (
     "The methods, arguments, bodies and answers of every endpoint. Errors come in the form of "
     "Ironic: error_message is a text that holds a JSON document; only bodies that are too large "
     "or too deep are refused with that document itself. What an answer holds beyond what is "
-    "required depends on the microversion and on fields."
+    "required depends on the microversion and on fields. Integers fit into 64 bits, and no text "
+    "holds the character NUL."
 )
 _TEXT: Final[Json] = {"type": "string"}
-_UUID: Final[Json] = {"type": "string", "format": "uuid"}
-_IDENT: Final[Json] = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._~-]+$"}
-# No node has one of these words as its name: the first clients' paths begin with them.
-_NODE: Final[Json] = _IDENT | {
-    "not": {
-        "enum": ["detail", "maintenance", "management", "states", "validate", "vendor_passthru"]
-    }
-}
+_UUID: Final[Json] = _TEXT | forms.UUID
+_IDENT: Final[Json] = _TEXT | forms.NAME
+# No node has a reserved word as its name: the first clients' paths begin with them.
 _IDENTS: Final[Mapping[str, Json]] = {
-    "node": _NODE,
+    "node": forms.NODE_NAME,
     **dict.fromkeys(
-        ("chassis", "inspectionrule", "volumeconnector", "volumetarget", "webhook"), _UUID
+        ("allocation", "deploytemplate", "entry", "port", "portgroup", "runbook", "vif"),
+        forms.NAME,
     ),
-}
-_MAC: Final[Json] = {"pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"}
-_INTEGER: Final[Json] = {"type": "integer", "format": "int64"}
-# Constraints of operations on attributes, beyond the schema's type, by name.
-_ATTRIBUTES: Final[Mapping[str, Json]] = {"uuid": _UUID, "name": _IDENT, "address": _MAC}
-_CHANGE: Final[Json] = {"pattern": f"^{patches.PATH.pattern}$"}
+    **dict.fromkeys(
+        (
+            "chassis", "DELETE port", "inspectionrule", "volumeconnector", "volumetarget",
+            "webhook",
+        ),
+        forms.UUID,
+    ),
+    "trait": nodes.TRAIT,
+}  # fmt: skip
+_INTEGER: Final[Json] = {
+    "type": "integer", "format": "int64", "minimum": -(2**63), "maximum": 2**63 - 1,
+}  # fmt: skip
 SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.anything: {},
     arguments.array: {"type": "array", "items": {}},
@@ -56,15 +61,14 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.boolean_or_null: {"type": ["boolean", "null"]},
     arguments.count: {"type": "integer", "minimum": 1},
     arguments.direction: _TEXT | {"enum": ["asc", "desc"]},
-    arguments.ident: _TEXT | _IDENT,
+    arguments.ident: _IDENT,
     arguments.ident_or_empty: {
         "type": ["string", "null"],
-        "maxLength": 255,
-        "pattern": r"^[A-Za-z0-9._~-]*$",
+        **forms.NAME_OR_EMPTY,
     },
     arguments.integer: _INTEGER,
     arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
-    arguments.mac: _TEXT | _MAC,
+    arguments.mac: _TEXT | forms.MAC,
     arguments.position: {"anyOf": [_INTEGER, _TEXT | {"enum": ["latest"]}]},
     arguments.search: _TEXT | {"maxLength": attributes.MOST_TEXT},
     arguments.seconds_or_null: _INTEGER | {"type": ["integer", "null"], "minimum": 1},
@@ -212,6 +216,7 @@ def _operation(endpoint: Endpoint, api: Api) -> Json:
         **({"summary": summary} if summary else {}),
         "x-policy": endpoint.rule,
         **api.versions(endpoint),
+        **_exclusive(endpoint),
         "parameters": [*api.parameters, *_parameters(endpoint, api)],
         "responses": _responses(endpoint, api),
     }
@@ -227,17 +232,32 @@ def tag_of(path: str) -> str:
 
 def _parameters(endpoint: Endpoint, api: Api) -> Iterator[Json]:
     for ident in re.findall(r"{(\w+)}", endpoint.path):
-        shape = _TEXT | api.idents.get(ident, {"minLength": 1})
+        default = api.idents.get(ident, {"minLength": 1})
+        shape = _TEXT | api.idents.get(f"{endpoint.method} {ident}", default)
         yield {"name": ident, "in": "path", "required": True, "schema": shape}
     for name, arg in endpoint.query.items():
         yield {
             "name": name,
             "in": "query",
             "required": arg.required,
-            "schema": api.shapes[arg.parse],
+            "schema": _shape(arg, api),
             **({"explode": False} if arg.parse in api.lists else {}),
             **_since(arg),
         }
+
+
+def _exclusive(endpoint: Endpoint) -> Json:
+    """Return the groups of query arguments of which at most one may be given, if any."""
+    subset = (("fields", "detail"),) if endpoint.query.keys() >= {"fields", "detail"} else ()
+    groups = [list(group) for group in (*subset, *endpoint.exclusive)]
+    return {"x-at-most-one-of": groups} if groups else {}
+
+
+def _shape(arg: arguments.Arg, api: Api) -> Json:
+    shape = api.shapes[arg.parse]
+    if arg.parse in api.lists:
+        return shape | {"items": {**shape["items"], **arg.form}}
+    return {**shape, **arg.form}
 
 
 def _since(arg: arguments.Arg) -> Json:
@@ -249,32 +269,19 @@ def _body(endpoint: Endpoint, api: Api) -> Json | None:
     if endpoint.body is not None:
         # an absent body counts as an empty object
         is_required = not endpoint.body.validator.is_valid({})
-        return _sent(_documented(endpoint.body.source), required=is_required)
+        return _sent({**endpoint.body.source, **endpoint.body.document}, required=is_required)
     if endpoint.named is None:
         return None
     needed = [name for name, arg in endpoint.named.items() if arg.required]
     schema = {
         "type": "object",
         "properties": {
-            name: api.shapes[arg.parse] | _since(arg) for name, arg in endpoint.named.items()
+            name: _shape(arg, api) | _since(arg) for name, arg in endpoint.named.items()
         },
         "required": needed,
         "additionalProperties": False,
     }
     return _sent(schema, required=bool(needed))
-
-
-def _documented(source: Mapping[str, Any]) -> Json:
-    """Return a body's schema with the constraints of operations."""
-    if source["type"] == "array":
-        items = source["items"]
-        change = items["properties"] | {"path": items["properties"]["path"] | _CHANGE}
-        limits = {"maxItems": patches.MOST_OPERATIONS}
-        return {**source, **limits, "items": {**items, "properties": change}}
-    properties = {
-        name: _ATTRIBUTES.get(name, {}) | shape for name, shape in source["properties"].items()
-    }
-    return {**source, "properties": properties}
 
 
 def _sent(schema: Json, *, required: bool) -> Json:
@@ -364,7 +371,7 @@ IRONIC: Final = Api(
     },
     components={
         "parameters": {"Version": _VERSION},
-        "schemas": {"Fault": _FAULT, **documents.COMPONENTS},
+        "schemas": {"Fault": _FAULT, "Trait": nodes.trait_schema(), **documents.COMPONENTS},
         "responses": dict(_faults()),
         "headers": {
             name: {"description": text, "schema": _TEXT, "required": name == _CHALLENGE}
@@ -373,7 +380,7 @@ IRONIC: Final = Api(
         "securitySchemes": dict(_SECURITY),
     },
     parameters=({"$ref": "#/components/parameters/Version"},),
-    idents={**_IDENTS, "port": _IDENT},
+    idents=_IDENTS,
     shapes=SHAPES,
     lists=(arguments.words,),
     versions=_versions_of,

@@ -23,7 +23,6 @@ from bloomery.api.ironic import (
 )
 from bloomery.api.schemas import bulk as bulk_schemas
 from bloomery.api.schemas import node as schemas
-from bloomery.api.schemas import patch
 from bloomery.api.views import projection
 from bloomery.model import allocation, volume
 from bloomery.model import nouns as model
@@ -131,7 +130,7 @@ ENDPOINTS: Final = (
     ),
     Endpoint("GET", NODE, nodes.get, "baremetal:node:get", query=nodes.FIELDS),
     Endpoint(
-        "PATCH", NODE, nodes.update, "baremetal:node:update", query=nodes.UPDATE, body=patch.PATCH
+        "PATCH", NODE, nodes.update, "baremetal:node:update", query=nodes.UPDATE, body=nodes.PATCH
     ),
     Endpoint("DELETE", NODE, nodes.delete, "baremetal:node:delete", 204),
     Endpoint("GET", f"{NODE}/validate", nodes.validate, "baremetal:node:validate"),
@@ -150,11 +149,11 @@ ENDPOINTS: Final = (
     ),
     *(
         endpoint
-        for path in (f"{NODE}/traits", f"{NODE}/traits/{{trait}}")
+        for path, body in ((f"{NODE}/traits", nodes.TRAITS), (f"{NODE}/traits/{{trait}}", {}))
         for endpoint in (
             Endpoint(
                 "PUT", path, nodes.set_traits, "baremetal:node:traits:set", 204, since=37,
-                too_old=TooOld.NOT_ALLOWED, named=nodes.TRAITS,
+                too_old=TooOld.NOT_ALLOWED, named=body,
             ),
             Endpoint(
                 "DELETE", path, nodes.remove_trait, "baremetal:node:traits:delete", 204, since=37
@@ -197,12 +196,12 @@ ENDPOINTS: Final = (
     Endpoint(
         "PUT", f"{NODE}/states/boot_mode", node_states.set_boot_mode,
         "baremetal:node:set_boot_mode", 202, since=76, too_old=TooOld.NOT_FOUND, rule_first=True,
-        named=node_states.TARGET,
+        named=node_states.BOOT_MODE,
     ),
     Endpoint(
         "PUT", f"{NODE}/states/secure_boot", node_states.set_secure_boot,
         "baremetal:node:set_secure_boot", 202, since=76, too_old=TooOld.NOT_FOUND, rule_first=True,
-        named=node_states.TARGET,
+        named=node_states.SECURE_BOOT,
     ),
     Endpoint(
         "GET", f"{NODE}/states/console", node_states.get_console, "baremetal:node:get_console"
@@ -272,11 +271,11 @@ ENDPOINTS: Final = (
     *(
         Endpoint(
             method, f"{NODE}/vendor_passthru{end}", node_states.call_node,
-            "baremetal:node:vendor_passthru", query=node_states.METHOD, body=node_states.INFO,
+            "baremetal:node:vendor_passthru", query=query, body=node_states.INFO,
             answers="any",
         )
         for method in VENDOR_METHODS
-        for end in ("", "/{driver_method}")
+        for end, query in node_states.METHODS.items()
     ),
     # Nouns.
     *records.Collection(model.CHASSIS).endpoints(list_rule="get"),
@@ -289,7 +288,8 @@ ENDPOINTS: Final = (
         "baremetal:node:list", query=nodes.DETAIL,
     ),
     *records.refusals(
-        "/v1/chassis/{chassis}/nodes", "node", "/v1/nodes", "baremetal:node", schemas.CREATE
+        "/v1/chassis/{chassis}/nodes", "node", "/v1/nodes", "baremetal:node", schemas.CREATE,
+        nodes.PATCH,
     ),
     *records.Collection(
         model.PORT,
@@ -311,7 +311,7 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "GET", f"{NODE}/allocation", nouns.get_allocation_of_node, "baremetal:allocation:get",
-        since=allocation.SINCE, query=records.FIELDS,
+        since=allocation.SINCE, query=records.fields_argument(model.ALLOCATION),
     ),
     Endpoint(
         "DELETE", f"{NODE}/allocation", nouns.delete_allocation_of_node,
@@ -333,11 +333,14 @@ ENDPOINTS: Final = (
     ),
     *(
         endpoint
-        for path in ("/v1/runbooks/{runbook}/traits", "/v1/runbooks/{runbook}/traits/{trait}")
+        for path, body in (
+            ("/v1/runbooks/{runbook}/traits", nodes.TRAITS),
+            ("/v1/runbooks/{runbook}/traits/{trait}", {}),
+        )
         for endpoint in (
             Endpoint(
                 "PUT", path, nouns.set_runbook_traits, "baremetal:runbook:update", 204,
-                since=TRAITS_SINCE, named=nodes.TRAITS,
+                since=TRAITS_SINCE, named=body,
             ),
             Endpoint(
                 "DELETE", path, nouns.remove_runbook_trait, "baremetal:runbook:update", 204,
@@ -406,11 +409,11 @@ ENDPOINTS: Final = (
     *(
         Endpoint(
             method, f"{DRIVER}/vendor_passthru{end}", node_states.call_driver,
-            "baremetal:driver:vendor_passthru", query=node_states.METHOD, body=node_states.INFO,
+            "baremetal:driver:vendor_passthru", query=query, body=node_states.INFO,
             answers="any",
         )
         for method in VENDOR_METHODS
-        for end in ("", "/{driver_method}")
+        for end, query in node_states.METHODS.items()
     ),
     # Agents in ramdisks, and Neutron.
     Endpoint(
@@ -484,7 +487,7 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "GET", "/ext/v1/events", site.list_events, "baremetal:events:list", query=site.EVENTS,
-        streams=True,
+        streams=True, exclusive=site.ONE_OBJECT,
     ),
     Endpoint("GET", "/ext/v1/status", site.describe_site, status.RULE),
     Endpoint("GET", "/ext/v1/fleet", site.describe_fleet, "baremetal:node:list"),
@@ -500,7 +503,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/ext/v1/webhooks/{webhook}", site.get_webhook, "baremetal:webhook:get"),
     Endpoint(
         "PATCH", "/ext/v1/webhooks/{webhook}", site.update_webhook, "baremetal:webhook:update",
-        body=patch.PATCH,
+        body=site.PATCH,
     ),
     Endpoint(
         "DELETE", "/ext/v1/webhooks/{webhook}", site.delete_webhook, "baremetal:webhook:delete",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import State
+from bloomery.model import forms
 from bloomery.model.fields import Field, FieldTable, table
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
@@ -55,13 +56,13 @@ class Allocation:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C"),
-    Field("name", "text", access="RW"),
+    Field("name", "text", access="RW", form=forms.NAME_OR_EMPTY),
     Field("node_uuid", "uuid", sortable=False),
     Field("resource_class", "text", access="C", limit=80),
     Field("state", "text"),
     Field("last_error", "text"),
-    Field("candidate_nodes", "list", access="C"),
-    Field("traits", "list", access="C"),
+    Field("candidate_nodes", "list", access="C", form={"items": {"type": "string"} | forms.NAME}),
+    Field("traits", "list", access="C", form=node_rules.TRAITS),
     Field("extra", "object", access="RW"),
     Field("owner", "text", since=60, access="C", limit=255),
     Field("created_at", "time"),
@@ -96,6 +97,10 @@ def _candidate_nodes(idents_of_nodes: list[Any]) -> list[Any]:
     return idents_of_nodes
 
 
+_CLASS: Final = {
+    "required": ["resource_class"],
+    "properties": {"resource_class": {"type": "string", "minLength": 1}},
+}
 NOUN: Final = Noun(
     name="allocation",
     plural="allocations",
@@ -109,6 +114,7 @@ NOUN: Final = Noun(
         "uuid": lambda uuid: errors.AllocationAlreadyExists(uuid=uuid),
         "name": lambda name: errors.AllocationDuplicateName(name=name),
     },
+    form={"anyOf": [_CLASS, {"required": ["node"]}]},
     filters={"node": 1, "resource_class": 1, "state": 1, "owner": 60},
     rules={"name": name, "traits": _traits, "candidate_nodes": _candidate_nodes},
     null_when_empty=frozenset({"candidate_nodes", "traits"}),

@@ -8,8 +8,11 @@ clients of older microversions.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from bloomery.model import forms
 
 Kind: TypeAlias = Literal["uuid", "text", "bool", "int", "object", "list", "time"]
 Access: TypeAlias = Literal["R", "RW", "C", "P"]  # read, create + patch, create, patch
@@ -23,7 +26,8 @@ class Field:
     text, ``column`` is False for derived values (conductor, links), ``secret`` objects are sealed
     in rows and masked in answers; ``strict`` booleans refuse texts; ``hidden_by`` names a flag of
     the record that hides the value.  ``read_rule`` is a policy rule for the value beside the
-    record's.
+    record's.  ``form`` is the JSON schema of what the noun's rules check beyond the type, for the
+    OpenAPI document.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Field:
     nullable: bool = True
     hidden_by: str | None = None
     read_rule: str | None = None
+    form: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def can_sort(self) -> bool:
@@ -58,6 +63,25 @@ def table(*fields: Field) -> FieldTable:
 def patchable(fields: FieldTable) -> frozenset[str]:
     """Return the first path segments that PATCH accepts."""
     return frozenset(f.name for f in fields.values() if f.access in ("RW", "P"))
+
+
+def selectable(
+    fields: FieldTable, *, also: Iterable[str] = (), never: Iterable[str] = ()
+) -> list[str]:
+    """Return the names that clients may ask for by ``fields``, sorted."""
+    return sorted({*fields, *also} - set(never))
+
+
+def sort_keys(fields: FieldTable, never: Collection[str] = ()) -> list[str]:
+    """Return the names that lists can be sorted by; the first is ``id``."""
+    return ["id", *sorted(f.name for f in fields.values() if f.can_sort and f.name not in never)]
+
+
+def documented(field: Field) -> dict[str, Any]:
+    """Return the schema of one attribute in the OpenAPI document, with what the rules check."""
+    texts = {"pattern": forms.BOOLEAN_TEXT} if field.kind == "bool" and not field.strict else {}
+    form = forms.UUID if field.kind == "uuid" else texts
+    return schema_of(field) | form | dict(field.form)
 
 
 def schema_of(field: Field) -> dict[str, Any]:

@@ -40,14 +40,20 @@ class InspectionRule:
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
     Field("description", "text", access="RW", limit=255),
-    Field("priority", "int", access="RW", nullable=False),
-    Field("phase", "text", access="RW", limit=16, nullable=False),
+    Field("priority", "int", access="RW", nullable=False, form=inspection.PRIORITY),
+    Field("phase", "text", access="RW", limit=16, nullable=False, form=inspection.PHASES),
     Field("sensitive", "bool", access="RW", strict=True, nullable=False),
-    Field("conditions", "list", access="RW", nullable=False, hidden_by="sensitive"),
-    Field("actions", "list", access="RW", nullable=False, hidden_by="sensitive"),
+    Field(
+        "conditions", "list", access="RW", nullable=False, hidden_by="sensitive",
+        form=inspection.CONDITIONS_SCHEMA,
+    ),
+    Field(
+        "actions", "list", access="RW", nullable=False, hidden_by="sensitive",
+        form=inspection.ACTIONS_SCHEMA,
+    ),
     Field("created_at", "time"),
     Field("updated_at", "time"),
-)
+)  # fmt: skip
 
 
 def check_sensitive(rule: Any, sensitive: Any) -> None:

@@ -42,9 +42,10 @@ class Noun:
     exactly one of these.  None: it belongs to no node.
 
     ``filters``: arguments of lists and their microversions; ``operations.records`` implements them.
-    ``check_filters`` refuses combinations.
+    ``check_filters`` refuses combinations: ``exclusive`` are groups of which one may be given.
 
-    ``required`` by POST, ``kept``: PATCH cannot remove it, ``pinned``: PATCH cannot change it.
+    ``required`` by POST; ``form``: the JSON schema of what is checked of a body as a whole, for the
+    OpenAPI document.  ``kept``: PATCH cannot remove it, ``pinned``: PATCH cannot change it.
     ``rules``: validation beyond the type; a rule returns the value as it is stored.
     ``check_patch(row, patch, waived)`` is called before the lock. ``left_alone``: verbs that are
     refused during inspection.  ``late_rules``: rules with a microversion, waived for older clients.
@@ -73,8 +74,10 @@ class Noun:
     has_names: bool = True
     node_arguments: Mapping[str, int] = field(default_factory=dict)
     filters: Mapping[str, int] = field(default_factory=dict)
+    exclusive: tuple[tuple[str, ...], ...] = ()
     check_filters: Callable[[Mapping[str, Any]], None] = _accept
     required: tuple[str, ...] = ()
+    form: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()
     rules: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.model import forms
 from bloomery.model.fields import Field, FieldTable, table
 from bloomery.model.noun import INSPECTION, Noun
 from bloomery.model.rules import idents, patches
@@ -42,7 +43,7 @@ class Port:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("address", "text", access="RW", nullable=False),
+    Field("address", "text", access="RW", nullable=False, form=forms.MAC),
     Field("node_uuid", "uuid", access="RW"),
     Field("extra", "object", access="RW"),
     Field("internal_info", "object", since=18),
@@ -158,6 +159,7 @@ NOUN: Final = Noun(
         "node": 1, "node_uuid": 1, "address": 1, "portgroup": 24, "shard": 82,
         "description_contains": 97, "conductor_groups": 99,
     },
+    exclusive=(ONE_PARENT, *(("conductor_groups", name) for name in NOT_WITH_GROUPS)),
     check_filters=check_filters,
     required=("address",),
     kept=frozenset({"address"}),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.model import forms
 from bloomery.model.fields import Field, FieldTable, table
 from bloomery.model.noun import INSPECTION, Noun
 from bloomery.model.rules import idents
@@ -40,8 +41,8 @@ class Portgroup:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("name", "text", access="RW", limit=255),
-    Field("address", "text", access="RW"),
+    Field("name", "text", access="RW", limit=255, form=forms.NAME_OR_EMPTY),
+    Field("address", "text", access="RW", form=forms.MAC),
     Field("node_uuid", "uuid", access="RW"),
     Field("extra", "object", access="RW"),
     Field("internal_info", "object"),
@@ -91,6 +92,7 @@ NOUN: Final = Noun(
     not_empty=lambda uuid: errors.PortgroupNotEmpty(portgroup=uuid),
     node_arguments={"node_uuid": 23},
     filters={"node": 23, "address": 23, "conductor_groups": 99, "shard": 106},
+    exclusive=(ONE_FILTER,),
     check_filters=check_filters,
     required=("node_uuid",),
     kept=frozenset({"mode"}),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.model import forms
 from bloomery.model.fields import Field, FieldTable, table
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents, patches, steps
@@ -38,11 +39,19 @@ class Runbook:
     updated_at: datetime | None = None
 
 
+_STEPS: Final = steps.some(steps.RUNBOOK_SCHEMA)
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("name", "text", access="RW", limit=255, least=1, nullable=False),
+    Field("name", "text", access="RW", limit=255, least=1, nullable=False, form=forms.NAME),
     Field("description", "text", since=TRAITS_SINCE, access="RW", limit=255),
-    Field("steps", "list", access="RW", secret=True, nullable=False),
+    Field(
+        "steps",
+        "list",
+        access="RW",
+        secret=True,
+        nullable=False,
+        form=_STEPS,
+    ),
     Field("disable_ramdisk", "bool", access="RW", strict=True),
     Field("extra", "object", access="RW"),
     Field("public", "bool", access="RW", strict=True),

@@ -15,6 +15,13 @@ from bloomery import errors, fetching
 from bloomery.model.rules import idents
 
 EVENT_TYPE: Final = re.compile(r"[a-z_]+(\.[a-z_]+){0,3}", re.ASCII)
+# JSON schemas, for the OpenAPI document: a secret has 24 to 64 bytes in base64.
+TYPE: Final = {"pattern": f"^{EVENT_TYPE.pattern}$"}
+URL: Final = {"pattern": "^https?://[!-~]+$"}
+SECRET: Final = {
+    "pattern": "^(whsec_)?([A-Za-z0-9+/]{4}){8,20}"
+    "([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4}([A-Za-z0-9+/]{2}==)?)?$"
+}
 MOST_TEXT: Final = 255
 MOST_URL: Final = 2048
 _SECRET_BYTES: Final = (24, 64)

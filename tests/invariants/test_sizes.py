@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_414,  # tables that JavaScript had, whose lines are not counted
-    "lines of the tests": 134_145,  # no script of the pages has a provision state
+    "lines of the product": 121_650,  # the OpenAPI document says what operations check
+    "lines of the tests": 134_230,  # what the OpenAPI document says, and the API keeps
     "lines of bloomery": 3559,
-    "lines of bloomery/api": 8869,  # tables that JavaScript had: verbs and orders of power
+    "lines of bloomery/api": 8976,  # values of arguments and bodies in the OpenAPI document
     "lines of bloomery/cli": 6476,
     "lines of bloomery/cmd": 4723,
     "lines of bloomery/conductor": 11_410,  # the same: kinds and places of states
@@ -28,7 +28,7 @@ LIMITS = {
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4152,  # what is wrong with a node, from operations
+    "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5734,  # the same
@@ -46,8 +46,8 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 814,
-    "functions": 8868,
+    "files of the product": 815,  # forms of texts, which nodes and their rules read
+    "functions": 8884,
     "functions of under ten lines, per mille": 820,
     "one-caller helpers": 1663,
     "moves of get": 39,

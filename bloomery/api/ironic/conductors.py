@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bloomery.api import arguments
+from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call
 from bloomery.api.views import conductors as views
 from bloomery.api.views import pagination, projection
 from bloomery.model import conductor as model
+from bloomery.model.fields import selectable
 from bloomery.operations import conductors, nodes
 
-FIELDS: Final = {"fields": Arg(arguments.words)}
+FIELDS: Final = arguments.fields(selectable(model.FIELDS, also=views.ALSO_ASKED))
 LIST: Final = {
-    **arguments.PAGING,
+    **arguments.paging(model.FIELDS),
     **FIELDS,
     "marker": Arg(arguments.text),
     "detail": Arg(arguments.boolean),
 }
-DRIVER_FIELDS: Final = {"fields": Arg(arguments.words, since=77)}
+DRIVER_FIELDS: Final = arguments.fields(views.driver_fields(versions.MAX), since=77)
 DRIVER_LIST: Final = {
     **DRIVER_FIELDS,
-    "type": Arg(arguments.text, since=30),
+    "type": Arg(arguments.text, since=30, form={"enum": list(views.TYPES)}),
     "detail": Arg(arguments.boolean, since=30),
 }
 

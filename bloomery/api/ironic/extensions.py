@@ -35,7 +35,7 @@ _USUAL_PAGE: Final = 100
 _ROWS: Final = 1000
 _PHASES: Final = ("clean", "deploy", "service")
 PAGE: Final = {"limit": Arg(arguments.count), "marker": Arg(arguments.text)}
-PHASE: Final = {"phase": Arg(arguments.text)}
+PHASE: Final = {"phase": Arg(arguments.text, form={"enum": list(_PHASES)})}
 DRAIN: Final = {"force": Arg(arguments.boolean)}
 
 

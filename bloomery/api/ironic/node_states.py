@@ -14,12 +14,13 @@ import orjson
 
 from bloomery import errors
 from bloomery.api import arguments, versions
-from bloomery.api.arguments import Arg
+from bloomery.api.arguments import Arg, Args
 from bloomery.api.declare import Call, Reply, Schema
 from bloomery.api.views import nodes as views
 from bloomery.api.views import projection
-from bloomery.conductor.states import Power, State
-from bloomery.model.rules import idents
+from bloomery.conductor.states import POWER_TARGETS, VERB_LIST, Power, State
+from bloomery.model.forms import BOOLEAN
+from bloomery.model.rules import idents, steps, verbs
 from bloomery.model.runbook import TRAITS_SINCE
 from bloomery.model.vendor_call import VendorCall
 from bloomery.operations import hardware, management, nodes, provision, vendor_passthru
@@ -27,15 +28,24 @@ from bloomery.operations.context import Admit
 
 Json = dict[str, Any]
 
-TARGET: Final = {"target": Arg(arguments.anything, required=True)}
-POWER: Final = {**TARGET, "timeout": Arg(arguments.seconds_or_null)}
+
+def _target(*values: str) -> Args:
+    return {"target": Arg(arguments.anything, required=True, form={"enum": list(values)})}
+
+
+BOOT_MODE: Final = _target(*verbs.BOOT_MODES)
+SECURE_BOOT: Final = {"target": Arg(arguments.anything, required=True, form=BOOLEAN)}
+POWER: Final = {**_target(*POWER_TARGETS), "timeout": Arg(arguments.seconds_or_null)}
 CONSOLE: Final = {"enabled": Arg(arguments.boolean, required=True)}
 PROVISION: Final[arguments.Args] = {
-    "target": Arg(arguments.text_or_null, required=True),
+    "target": Arg(
+        arguments.text_or_null, required=True, form={"enum": [verb.target for verb in VERB_LIST]}
+    ),
     "configdrive": Arg(arguments.text_or_object_or_null),
-    "clean_steps": Arg(arguments.array_or_null),
-    "deploy_steps": Arg(arguments.array_or_null),
-    "service_steps": Arg(arguments.array_or_null),
+    **dict.fromkeys(
+        ("clean_steps", "deploy_steps", "service_steps"),
+        Arg(arguments.array_or_null, form=steps.USER_SCHEMA),
+    ),
     "rescue_password": Arg(arguments.text_or_null),
     "disable_ramdisk": Arg(arguments.boolean_or_null),
     "runbook": Arg(arguments.ident_or_empty),
@@ -207,7 +217,11 @@ def detach_virtual_media(
 
 # ----------------------------------------------------------------------------- vendors' methods
 
-METHOD: Final = {"method": Arg(arguments.text)}
+# The query of each end of a vendor's path: the method is named here or there.
+METHODS: Final[Mapping[str, Args]] = {
+    "": {"method": Arg(arguments.text, required=True, form={"minLength": 1})},
+    "/{driver_method}": {"method": Arg(arguments.text)},
+}
 INFO: Final = Schema(
     thing="vendor_passthru", source={"type": "object", "properties": {}, "required": []}
 )

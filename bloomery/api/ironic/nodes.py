@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply
+from bloomery.api.schemas import patch
 from bloomery.api.views import node_facts as fact_views
 from bloomery.api.views import nodes as views
 from bloomery.api.views import pagination, projection
+from bloomery.conductor.states import State
 from bloomery.model import hardware, history
+from bloomery.model import node as model
+from bloomery.model.fields import selectable
+from bloomery.model.rules import nodes as rules
 from bloomery.operations import node_facts, nodes, policy
 from bloomery.operations import traits as operations
 
 Json = dict[str, Any]
 
-FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
+FIELDS: Final = arguments.fields(selectable(model.FIELDS, never=views.NEVER_ASKED), since=8)
+PAGING: Final = arguments.paging(model.FIELDS, never=views.NEVER_SORTED)
 FILTERS: Final[arguments.Args] = {
     "chassis_uuid": Arg(arguments.uuid),
     "instance_uuid": Arg(arguments.uuid),
     "associated": Arg(arguments.boolean),
     "maintenance": Arg(arguments.boolean),
     "retired": Arg(arguments.boolean),
-    "provision_state": Arg(arguments.text, since=9),
+    "provision_state": Arg(arguments.text, since=9, form={"enum": sorted(State)}),
     "driver": Arg(arguments.text, since=16),
     "resource_class": Arg(arguments.text, since=21),
-    "fault": Arg(arguments.text, since=42),
+    "fault": Arg(arguments.text, since=42, form={"enum": list(model.FAULTS)}),
     "conductor_group": Arg(arguments.text, since=46),
     "conductor": Arg(arguments.text, since=49),
     "owner": Arg(arguments.text, since=50),
@@ -41,27 +46,29 @@ FILTERS: Final[arguments.Args] = {
     "instance_name": Arg(arguments.text, since=104),
 }
 DETAIL: Final = {  # Ironic's detailed list does not check the version of these two
-    **arguments.PAGING,
+    **PAGING,
     **FILTERS,
     "include_children": Arg(arguments.boolean),
     "parent_node": Arg(arguments.ident),
 }
 LIST: Final = {
-    **arguments.PAGING,
+    **PAGING,
     **FILTERS,
     **FIELDS,
     "detail": Arg(arguments.boolean, since=43, refusal=400),
 }
 VALIDATE: Final = {"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)}
+PATCH: Final = patch.of(model.PATCHABLE, model.OBJECTS)
 UPDATE: Final = {"reset_interfaces": Arg(arguments.boolean)}
-TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
+TRAITS: Final = {"traits": Arg(arguments.array, required=True, form=rules.TRAITS)}
 BIOS_DETAIL_SINCE: Final = 74
+LINKS: Final = ("links",)  # selectable beside the fields of BIOS settings
 BIOS_LIST: Final = {
     "detail": Arg(arguments.boolean, since=BIOS_DETAIL_SINCE, refusal=400),
-    "fields": Arg(arguments.words, since=BIOS_DETAIL_SINCE, refusal=400),
+    **arguments.fields(selectable(hardware.BIOS, also=LINKS), since=BIOS_DETAIL_SINCE, refusal=400),
 }
-FIRMWARE_LIST: Final = {"fields": Arg(arguments.words)}
-HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
+FIRMWARE_LIST: Final = arguments.fields(selectable(hardware.FIRMWARE))
+HISTORY_LIST: Final = {**arguments.paging(history.FIELDS), "detail": Arg(arguments.boolean)}
 MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
 
 
@@ -143,9 +150,8 @@ def set_traits(
     call: Call, node: str, trait: str | None = None, *, traits: list[Any] | None = None
 ) -> Reply:
     """Replace all traits, or add the trait that the path names."""
-    names = traits_of(trait, traits)
     if trait is None:
-        operations.replace(call.context, node, names)
+        operations.replace(call.context, node, traits or [])
         return Reply()
     operations.add(call.context, node, trait)
     return Reply(location=call.at(f"nodes/{node}/traits/{trait}"))
@@ -154,19 +160,6 @@ def set_traits(
 def remove_trait(call: Call, node: str, trait: str | None = None) -> None:
     """Remove the trait that the path names, or all."""
     operations.remove(call.context, node, trait)
-
-
-def traits_of(trait: str | None, names: list[Any] | None) -> list[Any]:
-    """Return the traits of a body: a list that is needed without a trait in the path only."""
-    if trait is None and names is None:
-        raise errors.MissingParameterValue(
-            reason="Missing mandatory parameter: traits, a list; an empty one removes all",
-        )
-    if trait is not None and names is not None:
-        raise errors.Invalid(
-            reason="give the trait in the path, or a list of traits in the body, not both",
-        )
-    return names or []
 
 
 # ------------------------------------------------------------------------------- stored facts
@@ -189,7 +182,7 @@ def list_bios_settings(
     settings = node_facts.list_bios_settings(call.context, node)
     projection.refuse_both(fields, detail=detail)
     if fields is not None:
-        projection.check_fields(fields, hardware.BIOS, call.version, also=("links",))
+        projection.check_fields(fields, hardware.BIOS, call.version, also=LINKS)
     names = fact_views.bios_fields(call, fields, detail=detail)
     return {"bios": [fact_views.bios_setting(call, node, each, names) for each in settings]}
 

@@ -233,12 +233,11 @@ def list_runbook_traits(call: Call, runbook: str) -> Json:
 
 
 def set_runbook_traits(
-    call: Call, runbook: str, trait: str | None = None, *, traits: Any = None
+    call: Call, runbook: str, trait: str | None = None, *, traits: list[Any] | None = None
 ) -> Reply:
     """Replace all traits, or add the trait that the path names."""
-    names = nodes.traits_of(trait, traits)
     if trait is None:
-        runbooks.set_traits(call.context, runbook, names)
+        runbooks.set_traits(call.context, runbook, traits or [])
         return Reply()
     runbooks.add_trait(call.context, runbook, trait)
     return Reply(location=call.at(f"runbooks/{runbook}/traits/{trait}"))

@@ -14,6 +14,7 @@ from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Schema
 from bloomery.api.views import ramdisk as views
+from bloomery.model import forms
 from bloomery.operations import agents, events
 
 TOKEN_SINCE: Final = 62
@@ -63,35 +64,37 @@ INVENTORY: Final = Schema(
         "required": ["inventory"],
     },
 )
-_TEXT: Final = {"type": "string"}
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_TEXT_OR_NULL: Final[dict[str, Any]] = {"type": ["string", "null"]}
+
+
+def _events(address: Mapping[str, Any]) -> dict[str, Any]:
+    event = {
+        "type": "object",
+        "properties": {
+            "event": {"enum": list(events.KINDS)},
+            "port_id": _TEXT | forms.UUID,
+            "mac_address": address,
+            "status": _TEXT,
+            "device_id": _TEXT_OR_NULL | forms.UUID,
+            "binding:host_id": _TEXT_OR_NULL | forms.UUID,
+            "binding:vnic_type": _TEXT_OR_NULL,
+        },
+        "required": ["event", "port_id", "mac_address", "status"],
+        "additionalProperties": False,
+    }
+    return {"events": {"type": "array", "minItems": 1, "items": event}}
+
+
 EVENTS: Final = Schema(
     thing="events",
     source={
         "type": "object",
-        "properties": {
-            "events": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "event": {"enum": list(events.KINDS)},
-                        "port_id": _TEXT,
-                        "mac_address": _TEXT,
-                        "status": _TEXT,
-                        "device_id": _TEXT_OR_NULL,
-                        "binding:host_id": _TEXT_OR_NULL,
-                        "binding:vnic_type": _TEXT_OR_NULL,
-                    },
-                    "required": ["event", "port_id", "mac_address", "status"],
-                    "additionalProperties": False,
-                },
-            },
-        },
+        "properties": _events(_TEXT),
         "required": ["events"],
         "additionalProperties": False,
     },
+    document={"properties": _events(_TEXT | forms.MAC)},
 )
 
 

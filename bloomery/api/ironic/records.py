@@ -17,6 +17,7 @@ from bloomery.api.declare import REFUSED, Call, Endpoint, Reply, Schema, TooOld
 from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
 from bloomery.api.views import records as views
+from bloomery.model import forms
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
 from bloomery.model.rules.patches import Patch
@@ -24,7 +25,9 @@ from bloomery.operations import policy, records
 
 Json = dict[str, Any]
 
-FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
+
+def fields_argument(noun: Noun) -> Args:
+    return arguments.fields(views.selectable(noun), since=8)
 
 
 def detail_argument(since: int = 43) -> Args:
@@ -60,12 +63,15 @@ def filters_of(noun: Noun) -> Args:
 
 
 def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
-    """Return the schema of a POST body; ``more``: texts beside the noun's fields."""
-    names = (n for n in (*noun.node_arguments, *more) if n not in noun.fields)
-    nodes = {n: {"type": ["string", "null"]} for n in names}
-    return Schema(
-        thing=noun.name,
-        source=build.creation(noun.fields, required=list(noun.required), also=nodes),
+    """Return the schema of a POST body; ``more``: names of nodes beside the noun's fields."""
+    names = [n for n in (*noun.node_arguments, *more) if n not in noun.fields]
+    return build.creation(
+        noun.name,
+        noun.fields,
+        required=list(noun.required),
+        also={n: {"type": ["string", "null"]} for n in names},
+        forms=dict.fromkeys(names, forms.NAME),
+        rules=noun.form,
     )
 
 
@@ -160,17 +166,23 @@ class Collection:
         write = dict(read)
         if noun.since > versions.MIN:
             read["too_old"], write["too_old"] = too_old, too_old_write or too_old
-        query = {**arguments.PAGING, **filters_of(noun)}
+        query = {**arguments.paging(noun.fields), **filters_of(noun)}
         if has_detail_path:
-            yield Endpoint("GET", f"{path}/detail", self.list_in_detail, lists, query=query, **read)
+            yield Endpoint(
+                "GET", f"{path}/detail", self.list_in_detail, lists, query=query,
+                exclusive=noun.exclusive, **read,
+            )  # fmt: skip
         detail = {} if detail_since is None else detail_argument(detail_since)
-        query = {**query, **FIELDS, **detail}
+        fields = fields_argument(noun)
+        query = {**query, **fields, **detail}
         late = write | {"since": patch_since or noun.since}
-        body = creation(noun, more)
-        yield Endpoint("GET", path, self.list_page, lists, query=query, **read)
+        body, change = creation(noun, more), patch.of_noun(noun)
+        yield Endpoint(
+            "GET", path, self.list_page, lists, query=query, exclusive=noun.exclusive, **read
+        )
         yield Endpoint("POST", path, self.create, f"{rule}:create", 201, body=body, **write)
-        yield Endpoint("GET", item, self.get, f"{rule}:get", query=FIELDS, **read)
-        yield Endpoint("PATCH", item, self.update, f"{rule}:update", body=patch.PATCH, **late)
+        yield Endpoint("GET", item, self.get, f"{rule}:get", query=fields, **read)
+        yield Endpoint("PATCH", item, self.update, f"{rule}:update", body=change, **late)
         yield Endpoint("DELETE", item, self.delete, f"{rule}:delete", 204, **write)
 
     def list_page(self, call: Call, **query: Any) -> Json:
@@ -244,6 +256,7 @@ def sublist(
     Single records are read and written elsewhere, which the other endpoints say.
     """
     rule, path = f"baremetal:{noun.policy}", f"{parent}/{noun.plural}"
+    paging = arguments.paging(noun.fields)
     gate: Json = {"since": since}
 
     def list_page(call: Call, parent: str, **query: Any) -> Json:
@@ -254,15 +267,17 @@ def sublist(
 
     if has_detail_path:
         yield Endpoint(
-            "GET", f"{path}/detail", list_in_detail, f"{rule}:list", query=arguments.PAGING, **gate
+            "GET", f"{path}/detail", list_in_detail, f"{rule}:list", query=paging, **gate
         )
-    query = {**arguments.PAGING, **FIELDS, **detail_argument(detail_since)}
+    query = {**paging, **fields_argument(noun), **detail_argument(detail_since)}
     yield Endpoint("GET", path, list_page, f"{rule}:list", query=query, **gate)
-    yield from refusals(path, noun.name, f"/v1/{noun.path}", rule, creation(noun), since=since)
+    yield from refusals(
+        path, noun.name, f"/v1/{noun.path}", rule, creation(noun), patch.of_noun(noun), since=since
+    )
 
 
 def refusals(
-    path: str, ident: str, place: str, rule: str, body: Schema, since: int = 1
+    path: str, ident: str, place: str, rule: str, body: Schema, change: Schema, since: int = 1
 ) -> Iterator[Endpoint]:
     """Yield the endpoints of single records below a parent, which name the right ``place``."""
     plural = place.rpartition("/")[2]
@@ -275,7 +290,7 @@ def refusals(
     item = f"{path}/{{{ident}}}"
     for method, below, action, schema in (
         ("POST", path, "create", body), ("GET", item, "get", None),
-        ("PATCH", item, "update", patch.PATCH), ("DELETE", item, "delete", None),
+        ("PATCH", item, "update", change), ("DELETE", item, "delete", None),
     ):  # fmt: skip
         yield Endpoint(method, below, refuse, f"{rule}:{action}", REFUSED, since=since, body=schema)
 

@@ -15,8 +15,10 @@ from bloomery import errors
 from bloomery.api import arguments, auth
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply, Schema
+from bloomery.api.schemas import patch
 from bloomery.api.views import pagination
 from bloomery.conductor import states
+from bloomery.model import forms
 from bloomery.model import webhook as model
 from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
@@ -32,9 +34,10 @@ EVENTS: Final = {
     "order": Arg(arguments.direction),
     "since": Arg(arguments.position),
     "stack": Arg(arguments.uuid),
-    "type": Arg(arguments.text),
+    "type": Arg(arguments.text, form=model.TYPE),
     "until": Arg(arguments.integer),
 }
+ONE_OBJECT: Final = (("node", "stack", "object"),)  # at most one of them
 
 
 def list_events(call: Call, **query: Any) -> Reply | Json:
@@ -184,23 +187,32 @@ def log_in(call: Call, *, body: Json) -> Json:
 
 # ------------------------------------------------------------------------------------ webhooks
 
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_TEXT_OR_NULL: Final[Json] = {"type": ["string", "null"]}
+_WEBHOOK: Final[dict[str, Json]] = {
+    "url": {"type": "string", "maxLength": model.MOST_URL},
+    "secret": {"type": "string"},
+    "type": _TEXT_OR_NULL,
+    "object_uuid": _TEXT_OR_NULL | forms.UUID,
+    "description": _TEXT_OR_NULL | {"maxLength": 255},
+}
 WEBHOOK: Final = Schema(
     thing="webhook",
     source={
         "type": "object",
-        "properties": {
-            "url": {"type": "string", "maxLength": model.MOST_URL},
-            "secret": {"type": "string"},
-            "type": _TEXT_OR_NULL,
-            "object_uuid": _TEXT_OR_NULL,
-            "description": _TEXT_OR_NULL | {"maxLength": 255},
-        },
+        "properties": _WEBHOOK,
         "required": ["url", "secret"],
         "additionalProperties": False,
     },
     secret=frozenset({"secret"}),
-)
+    document={
+        "properties": _WEBHOOK | {
+            "url": _WEBHOOK["url"] | model.URL,
+            "secret": _WEBHOOK["secret"] | model.SECRET,
+            "type": _WEBHOOK["type"] | model.TYPE,
+        }
+    },
+)  # fmt: skip
+PATCH: Final = patch.of(model.WRITABLE)
 
 
 def list_webhooks(call: Call) -> Json:

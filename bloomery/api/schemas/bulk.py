@@ -136,4 +136,5 @@ ACT: Final = Schema(
         "additionalProperties": False,
     },
     secret=frozenset({"provision"}),
+    document={"minProperties": 2, "maxProperties": 2},  # the nodes, and exactly one action
 )  # fmt: skip

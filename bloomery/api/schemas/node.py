@@ -7,20 +7,20 @@ from typing import Final
 from bloomery.api.declare import Schema
 from bloomery.api.schemas import build
 from bloomery.model import node as model
+from bloomery.model.forms import BOOLEAN_TEXT
 
-CREATE: Final = Schema(
-    thing="node",
+CREATE: Final = build.creation(
+    "node",
+    model.FIELDS,
+    required=["driver"],
+    also={
+        "boot_mode": {"type": ["string", "null"]},
+        "secure_boot": {"type": ["boolean", "string", "null"]},
+        "retired": {"type": ["boolean", "string", "null"]},
+        "disable_power_off": {"type": ["boolean", "string", "null"]},
+    },
+    forms={name: {"pattern": BOOLEAN_TEXT} for name in ("retired", "disable_power_off")},
     secret=model.SECRET_OBJECTS,
-    source=build.creation(
-        model.FIELDS,
-        required=["driver"],
-        also={
-            "boot_mode": {"type": ["string", "null"]},
-            "secure_boot": {"type": ["boolean", "string", "null"]},
-            "retired": {"type": ["boolean", "string", "null"]},
-            "disable_power_off": {"type": ["boolean", "string", "null"]},
-        },
-    ),
 )
 
 VIF: Final = Schema(

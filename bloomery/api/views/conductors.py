@@ -80,19 +80,22 @@ def check_driver_fields(call: Call, fields: Iterable[str] | None) -> None:
     if fields is None:
         return
     versions.require(call.version, FIELDS_SINCE, "fields of drivers")
-    allowed = {"name", "hosts", "type", "properties", "links"} | {
-        name for kind in _kinds(call) for name in _interface_fields(kind)
-    }
-    projection.check_fields(fields, {}, call.version, also=allowed)
+    projection.check_fields(fields, {}, call.version, also=driver_fields(call.version))
 
 
-def _kinds(call: Call) -> list[str]:
+def driver_fields(version: int) -> list[str]:
+    """Return the names that clients of a version may ask for, sorted."""
+    interfaces = {name for kind in _kinds(version) for name in _interface_fields(kind)}
+    return sorted({"name", "hosts", "type", "properties", "links"} | interfaces)
+
+
+def _kinds(version: int) -> list[str]:
     """Return the interface kinds of the version.
 
     Most kinds came with the driver type, some with a field of nodes.
     """
     since = {kind: node.FIELDS[f"{kind}_interface"].since for kind in node.INTERFACES}
-    return [kind for kind in since if since[kind] <= max(NODE_FIELDS_SINCE, call.version)]
+    return [kind for kind in since if since[kind] <= max(NODE_FIELDS_SINCE, version)]
 
 
 def _interface_fields(kind: str) -> tuple[str, str]:
@@ -115,7 +118,7 @@ def driver(
     if detail is None:
         detail = call.version >= TYPE_SINCE
     if detail or fields is not None:
-        for kind in _kinds(call):
+        for kind in _kinds(call.version):
             default, enabled = _interface_fields(kind)
             shown[default] = facts.defaults.get(kind)
             shown[enabled] = list(facts.enabled.get(kind, ()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.declare import Call
-from bloomery.model.fields import FieldTable
+from bloomery.model.fields import FieldTable, sort_keys
 from bloomery.model.page import Page
 
 
@@ -19,7 +19,7 @@ def read(
     fields: FieldTable,
     *,
     default_key: str = "id",
-    never: Iterable[str] = (),
+    never: Collection[str] = (),
 ) -> Page:
     """Return the page of the arguments limit, marker, sort_key and sort_dir."""
     return Page(
@@ -39,17 +39,17 @@ def _limit(call: Call, limit: int | None) -> int:
     return min(limit, most)
 
 
-def _sort_key(call: Call, key: str, fields: FieldTable, never: Iterable[str]) -> str:
+def _sort_key(call: Call, key: str, fields: FieldTable, never: Collection[str]) -> str:
     if key == "id":
         return key
     field = fields.get(key)
     if field is not None:
         versions.require(call.version, field.since, f"sort_key {key}")
-    if field is None or not field.can_sort or key in never:
-        allowed = sorted(f.name for f in fields.values() if f.can_sort and f.name not in never)
+    allowed = sort_keys(fields, never)
+    if key not in allowed:
         raise errors.InvalidParameterValue(
             reason=f"The sort_key value {key!r} is an invalid field for sorting; "
-            f"allowed are id, {', '.join(allowed)}",
+            f"allowed are {', '.join(allowed)}",
         )
     return key
 

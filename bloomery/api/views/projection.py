@@ -16,7 +16,7 @@ import orjson
 
 from bloomery import errors, secrets
 from bloomery.api import versions
-from bloomery.model.fields import FieldTable
+from bloomery.model.fields import FieldTable, selectable
 
 EMPTY: Final = orjson.Fragment("{}")
 MAX_PROJECTIONS: Final = 4096  # clients choose the fields
@@ -119,12 +119,12 @@ def check_fields(
     never: Iterable[str] = (),
 ) -> None:
     """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
-    allowed = (set(fields) | set(also)) - set(never)
+    allowed = selectable(fields, also=also, never=never)
     unknown = [name for name in names if name not in allowed]
     if unknown:
         raise errors.InvalidParameterValue(
             reason=f'Field(s) "{", ".join(unknown)}" are not valid. '
-            f"Allowed are: {', '.join(sorted(allowed))}",
+            f"Allowed are: {', '.join(allowed)}",
         )
     for name in names:
         if name in fields:

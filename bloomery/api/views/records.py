@@ -10,6 +10,7 @@ from bloomery.api import versions
 from bloomery.api.declare import Call
 from bloomery.api.views import projection
 from bloomery.api.views.projection import Projections
+from bloomery.model import fields
 from bloomery.model.noun import Noun
 from bloomery.operations import policy
 
@@ -62,7 +63,15 @@ def _projections(noun: Noun) -> Projections:
 
 def check_fields(call: Call, noun: Noun, names: Iterable[str]) -> None:
     """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
-    projection.check_fields(names, noun.fields, call.version, also=("links", *noun.links))
+    projection.check_fields(names, noun.fields, call.version, also=_links(noun))
+
+
+def selectable(noun: Noun) -> list[str]:
+    return fields.selectable(noun.fields, also=_links(noun))
+
+
+def _links(noun: Noun) -> tuple[str, ...]:
+    return ("links", *noun.links)
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:

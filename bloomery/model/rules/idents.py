@@ -8,10 +8,8 @@ from typing import Any, Final
 from oslo_utils import uuidutils
 
 from bloomery import errors
+from bloomery.model.forms import RESERVED_NODE_NAMES
 
-RESERVED_NODE_NAMES: Final = frozenset(
-    {"maintenance", "management", "states", "vendor_passthru", "detail", "validate"},
-)
 _LOGICAL_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,255}\Z)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"

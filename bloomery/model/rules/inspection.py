@@ -18,6 +18,8 @@ Arguments = Mapping[str, str]  # name -> kind of value, in the order of an argum
 
 PHASE: Final = "main"
 MOST_PRIORITY: Final = 9999
+PHASES: Final = {"enum": [PHASE]}  # JSON schemas, for the OpenAPI document
+PRIORITY: Final = {"minimum": 0, "maximum": MOST_PRIORITY}
 MOST_ITEMS: Final = 200  # conditions, and actions, of one rule
 MULTIPLE: Final = ("any", "all", "first", "last")
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -29,7 +31,7 @@ KINDS: Final[Mapping[str, Json]] = {
     "level": {"enum": list(LEVELS)},
     "object": {"type": ["object", "null"]},
     "pair": {"type": "array", "items": {}, "minItems": 2},
-    "values": {"type": ["array", "string"]},
+    "values": {"type": ["array", "string"], "items": {}},
     "count": {"type": "integer", "minimum": 0},
     "seconds": {"type": "number", "minimum": 0},
 }
@@ -121,24 +123,44 @@ def actions(items: list[Any]) -> list[Json]:
     return _checked("actions", items, ACTIONS, _ACTION)
 
 
-def _item(**more: Json) -> Any:
-    return jsonschema_rs.validator_for(
-        {
-            "type": "object",
-            "required": ["op", "args"],
-            "properties": {
-                "op": {"type": "string"},
-                "args": {"type": ["object", "array"]},
-                "loop": {"type": ["array", "object", "string", "null"]},
-                **more,
-            },
-            "additionalProperties": False,
+def _item(**more: Json) -> Json:
+    return {
+        "type": "object",
+        "required": ["op", "args"],
+        "properties": {
+            "op": {"type": "string"},
+            "args": {"type": ["object", "array"], "items": {}},
+            "loop": {"type": ["array", "object", "string", "null"], "items": {}},
+            **more,
         },
-    )
+        "additionalProperties": False,
+    }
 
 
-_ACTION: Final = _item()
-_CONDITION: Final = _item(multiple={"enum": list(MULTIPLE)})
+_ACTION_SCHEMA: Final = _item()
+_CONDITION_SCHEMA: Final = _item(multiple={"enum": list(MULTIPLE)})
+_ACTION: Final = jsonschema_rs.validator_for(_ACTION_SCHEMA)
+_CONDITION: Final = jsonschema_rs.validator_for(_CONDITION_SCHEMA)
+
+
+def _described(schema: Json, table: Mapping[str, Arguments], *, inverted: bool = False) -> Json:
+    """Return the schema of items, each with the arguments of its operator, for the document."""
+    choices = []
+    for op, kinds in table.items():
+        args = {
+            "type": "object",
+            "properties": {name: KINDS[kind] for name, kind in kinds.items()},
+            "required": [name for name in kinds if name not in OPTIONAL],
+            "additionalProperties": False,
+        }
+        ops = [op, f"!{op}"] if inverted else [op]
+        properties = schema["properties"] | {"op": {"enum": ops}, "args": args}
+        choices.append(schema | {"properties": properties})
+    return {"items": {"anyOf": choices}, "maxItems": MOST_ITEMS}
+
+
+ACTIONS_SCHEMA: Final = _described(_ACTION_SCHEMA, ACTIONS) | {"minItems": 1}
+CONDITIONS_SCHEMA: Final = _described(_CONDITION_SCHEMA, CONDITIONS, inverted=True)
 
 
 def _checked(

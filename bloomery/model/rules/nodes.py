@@ -32,6 +32,8 @@ _SWITCHES: Final = frozenset({"protected", "retired", "disable_power_off"})  # n
 _NO_GROUP: Final = ""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
 _CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
+TRAIT: Final[Json] = {"$ref": "#/components/schemas/Trait"}  # ``trait_schema``, in the document
+TRAITS: Final[Json] = {"items": TRAIT, "maxItems": MOST_TRAITS}
 _MOST_CAUSE: Final = 300
 _MOST_TRAIT: Final = 255  # characters
 _USUAL_CLASS: Final = re.compile(r"[\w.-]*", re.ASCII)
@@ -114,6 +116,12 @@ def check_trait(trait: Any) -> None:
             "standard trait of os-traits, or CUSTOM_ followed by A-Z, 0-9 and _ "
             f"({_MOST_TRAIT} characters at most)",
         )
+
+
+def trait_schema() -> Json:
+    """Return the JSON schema of a trait, for the OpenAPI document."""
+    custom = {"pattern": f"^{_CUSTOM_TRAIT.pattern}$", "maxLength": _MOST_TRAIT}
+    return {"type": "string", "anyOf": [custom, {"enum": sorted(_standard_traits())}]}
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,8 @@ _NUMBER: Final[Json] = {
 }
 
 
-def _validator(required: list[str], **more: Json) -> Any:
+def _schema(required: list[str], **more: Json) -> Json:
+    """Return the schema of a list of steps, also for the OpenAPI document."""
     step = {
         "type": "object",
         "required": required,
@@ -40,17 +41,25 @@ def _validator(required: list[str], **more: Json) -> Any:
         },
         "additionalProperties": False,
     }
-    return jsonschema_rs.validator_for({"type": "array", "items": step})
+    return {"type": "array", "items": step, "maxItems": MOST_STEPS}
 
 
-USER: Final = _validator(
+USER_SCHEMA: Final = _schema(
     ["interface", "step"],
     order=_NUMBER,
     execute_on_child_nodes={"type": "boolean"},
     limit_child_node_execution={"type": "array", "items": {"type": "string"}},
 )
-RUNBOOK: Final = _validator(["interface", "step", "order"], order=_NUMBER)
-DEPLOY: Final = _validator(["interface", "step", "args", "priority"], priority=_NUMBER)
+RUNBOOK_SCHEMA: Final = _schema(["interface", "step", "order"], order=_NUMBER)
+DEPLOY_SCHEMA: Final = _schema(["interface", "step", "args", "priority"], priority=_NUMBER)
+USER, RUNBOOK, DEPLOY = map(
+    jsonschema_rs.validator_for, (USER_SCHEMA, RUNBOOK_SCHEMA, DEPLOY_SCHEMA)
+)
+
+
+def some(schema: Json) -> Json:
+    """Return the schema of a list that is not empty, for the OpenAPI document."""
+    return schema | {"minItems": 1}
 
 
 def checked(name: str, validator: Any, steps: list[Json]) -> list[Json]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import jsonschema_rs
 import pytest
 import schemathesis
@@ -14,6 +16,8 @@ from tests.fakes.client import NEWEST, Answer
 from tests.kit.clients import documented
 
 PATH = "/ext/v1/openapi.json"
+STEP = {"interface": "bios", "step": "s", "order": 1}
+UUID = "e3e70682-c209-4cac-a29f-6fbed82c07cd"
 ENDPOINTS = [(each.method, each.path, each) for each in routes.ENDPOINTS]
 
 
@@ -189,8 +193,9 @@ def test_bounds_of_a_body_are_told_and_kept(document, world):
     api, node = world.api, world.node()
     made = body(document, "/v1/nodes", "post")["properties"]
     assert made["uuid"]["format"] == "uuid"
-    assert made["name"] | {"pattern": "^[A-Za-z0-9._~-]+$", "maxLength": 255} == made["name"]
-    for wrong in ({"uuid": "x"}, {"name": "a b"}):
+    assert jsonschema_rs.is_valid(made["name"], "web-1")
+    assert not any(jsonschema_rs.is_valid(made["name"], name) for name in ("states", "a b"))
+    for wrong in ({"uuid": "x"}, {"name": "a b"}, {"name": "states"}):
         assert api.post("/v1/nodes", {"driver": "fake-hardware"} | wrong).status == 400
     assert "pattern" in body(document, "/v1/ports", "post")["properties"]["address"]
     change = body(document, "/v1/nodes/{node}", "patch")
@@ -202,6 +207,83 @@ def test_bounds_of_a_body_are_told_and_kept(document, world):
     assert power["minimum"] == 1
     asked = {"target": "soft power off", "timeout": 0}
     assert api.put(f"/v1/nodes/{node}/states/power", asked, version=MAX).status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "right", "wrong"),
+    [
+        ("/v1/nodes", "fields", ["uuid", "traits"], ["created_at"]),
+        ("/v1/ports", "fields", ["created_at", "links"], ["colour"]),
+        ("/v1/chassis", "fields", ["nodes"], ["ports"]),
+        ("/v1/conductors", "fields", ["alive"], ["uuid"]),
+        ("/v1/drivers", "fields", ["default_bios_interface"], ["bios_interface"]),
+        ("/v1/nodes", "sort_key", "name", "chassis_uuid"),
+        ("/v1/ports", "sort_key", "id", "extra"),
+        ("/v1/nodes", "provision_state", "clean wait", "dancing"),
+        ("/v1/nodes", "fault", "power failure", "fault"),
+        ("/v1/drivers", "type", "classic", "modern"),
+        ("/ext/v1/events", "type", "baremetal.node", "a.b.c.d.e"),
+    ],
+)
+def test_values_of_arguments_are_told_and_kept(document, api, path, name, right, wrong):
+    schema = parameter(document, path, "get", name)
+    for value, status in ((right, 200), (wrong, 400)):
+        assert jsonschema_rs.is_valid(schema, value) == (status == 200)
+        query = urlencode({name: ",".join(value) if isinstance(value, list) else value})
+        assert api.get(f"{path}?{query}", version=MAX).status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        ("/v1/nodes", {"driver": "fake-hardware", "retired": "perhaps"}),
+        ("/v1/ports", {"address": "00:00:00:00:00:00", "node_ident": "web-1"}),
+        ("/v1/portgroups", {"node_uuid": "web-1"}),
+        ("/v1/allocations", {"name": "wish"}),
+        ("/v1/allocations", {"resource_class": "x", "candidate_nodes": ["a b"]}),
+        ("/v1/deploy_templates", {"name": "CUSTOM_A", "steps": []}),
+        ("/v1/runbooks", {"name": "a b", "steps": [STEP]}),
+        ("/v1/inspection_rules", {"actions": [{"op": "log", "args": {"text": "x"}}]}),
+        ("/v1/events", {"events": [{"event": "network.bind_port", "port_id": "x",
+                                    "mac_address": "x", "status": "up"}]}),
+        ("/ext/v1/nodes:act", {"nodes": ["web-1"]}),
+        ("/ext/v1/webhooks", {"url": "http://hooks.test/", "secret": "short"}),
+    ],
+)  # fmt: skip
+def test_rules_of_a_body_are_told_and_kept(document, api, path, wrong):
+    schema = body(document, path, "post") | {"components": document["components"]}
+    draft = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+    assert not draft.is_valid(wrong)
+    assert api.post(path, wrong, version=MAX).status == 400
+
+
+def test_paths_of_a_patch_are_those_that_can_change(document):
+    schema = body(document, "/v1/nodes/{node}", "patch")
+    for path, is_right in (
+        ("/name", True), ("/extra/a~1b", True), ("/name/a", False), ("/power_state", False),
+    ):  # fmt: skip
+        patch = [{"op": "add", "path": path, "value": 1}]
+        assert jsonschema_rs.is_valid(schema, patch) == is_right
+    assert not jsonschema_rs.is_valid(schema, [{"op": "add", "path": "/name"}])
+    assert jsonschema_rs.is_valid(schema, [{"op": "remove", "path": "/name"}])
+
+
+def test_arguments_that_exclude_each_other_are_told(document, api):
+    for path in ("/v1/ports", "/v1/portgroups", "/ext/v1/events"):
+        for group in document["paths"][path]["get"]["x-at-most-one-of"]:
+            values = dict.fromkeys(group, UUID) | {"fields": "uuid", "detail": "true"}
+            values["address"] = "52:54:00:00:00:01"
+            query = urlencode({name: values[name] for name in group})
+            assert api.get(f"{path}?{query}", version=MAX).status in (400, 403)
+
+
+def test_traits_are_those_of_the_standard_and_custom_ones(document):
+    trait = documented.resolved(
+        parameter(document, "/v1/nodes/{node}/traits/{trait}", "put", "trait")
+    )
+    assert jsonschema_rs.is_valid(trait, "HW_CPU_X86_VMX")
+    assert jsonschema_rs.is_valid(trait, "CUSTOM_A")
+    assert not jsonschema_rs.is_valid(trait, "RED")
 
 
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS)
