@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_650,  # the OpenAPI document says what operations check
-    "lines of the tests": 134_230,  # what the OpenAPI document says, and the API keeps
+    "lines of the product": 121_655,  # the OpenAPI document says what operations check
+    "lines of the tests": 134_247,  # what the OpenAPI document says, and the API keeps
     "lines of bloomery": 3559,
     "lines of bloomery/api": 8976,  # values of arguments and bodies in the OpenAPI document
-    "lines of bloomery/cli": 6476,
+    "lines of bloomery/cli": 6481,
     "lines of bloomery/cmd": 4723,
     "lines of bloomery/conductor": 11_410,  # the same: kinds and places of states
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5734,  # the same
+    "lines of bloomery/operations": 5700,  # the same
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
     "lines of bloomery/orchestration/engine": 3487,
@@ -49,7 +49,7 @@ LIMITS = {
     "files of the product": 815,  # forms of texts, which nodes and their rules read
     "functions": 8884,
     "functions of under ten lines, per mille": 820,
-    "one-caller helpers": 1663,
+    "one-caller helpers": 1661,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

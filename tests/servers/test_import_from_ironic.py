@@ -14,7 +14,7 @@ from tests.kit.servers import ironic_tables
 
 def test_values_are_read_as_the_api_shows_them(fresh: Database, tmp_path: Path) -> None:
     engine = sa.create_engine(fresh.url)
-    ironic_tables.make(engine, is_alive=True)
+    ironic_tables.make(engine, is_online=True, beats=True)
     engine.dispose()
     config = ironic_tables.write_config(tmp_path / "ironic.conf", fresh.url)
     with database.opened(config) as conn:
@@ -39,3 +39,17 @@ def test_values_are_read_as_the_api_shows_them(fresh: Database, tmp_path: Path) 
     assert book["disable_ramdisk"] is True
     assert past["history"][0]["created_at"] == "2026-01-02T03:04:05"
     assert past["inspected"] == {"inventory": {"disks": []}, "plugin_data": {}}
+
+
+@pytest.mark.parametrize(
+    "conductor", [{"is_online": True}, {"beats": True}], ids=["silent", "stopped"]
+)
+def test_silent_and_stopped_conductors_do_not_live(
+    fresh: Database, tmp_path: Path, conductor: dict[str, bool]
+) -> None:
+    engine = sa.create_engine(fresh.url)
+    ironic_tables.make(engine, **conductor)
+    engine.dispose()
+    config = ironic_tables.write_config(tmp_path / "ironic.conf", fresh.url)
+    with database.opened(config) as conn:
+        assert database.read(conn, None).living() == []

@@ -87,7 +87,8 @@ def _old_site(name: str | None, config: Path | None, *, take_over: bool) -> Iter
         old = database.read(conn, running)
         if take_over and running is None and (living := old.living()):
             raise click.ClickException(
-                f"the old service still runs, on {', '.join(living)}: stop it and try again in two "
-                "minutes, or give --from CLOUD as well"
+                f"the old service still runs, or was killed, on {', '.join(living)}: stop it (one "
+                "that was killed on SQLite: start and stop it) and try again in two minutes, or "
+                "give --from CLOUD as well"
             )
         yield old

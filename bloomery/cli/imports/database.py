@@ -83,12 +83,16 @@ class StoredSite:
         return {"history": history, "inspected": inspected}
 
     def living(self) -> list[str]:
-        """Return the conductors of the old service that have been heard from lately."""
+        """Return the conductors of the old service that may be alive.
+
+        Ironic sends no heartbeats to SQLite: a conductor there lives until a stop takes it offline.
+        """
         since = datetime.now(UTC).replace(tzinfo=None) - _SILENT
+        beats = self.conn.engine.dialect.name != "sqlite"
         return [
             conductor["hostname"]
             for conductor in _rows(self.conn, "conductors")
-            if conductor["online"] and conductor["updated_at"] and conductor["updated_at"] > since
+            if conductor["online"] and (not beats or (conductor["updated_at"] or since) > since)
         ]
 
 

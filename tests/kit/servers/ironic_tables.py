@@ -50,16 +50,19 @@ _ROWS: Final[dict[str, dict[str, Any]]] = {
                      "created_at": datetime.fromisoformat("2026-01-02T03:04:05"),
                      "user": "ann"},
     "node_inventory": {"node_id": 1, "inventory_data": {"disks": []}, "plugin_data": {}},
-    "conductors": {"hostname": "old-1", "online": True},
 }  # fmt: skip
 _WITHOUT_UUID: Final = ("conductors", "node_inventory", "node_traits")
 
 
-def make(engine: sa.Engine, *, is_alive: bool = False) -> None:
-    """Make tables and rows; ``is_alive``: the conductor has just beaten."""
+def make(engine: sa.Engine, *, is_online: bool = False, beats: bool = False) -> None:
+    """Make tables and rows; ``is_online``: no stop took the conductor offline.
+
+    ``beats``: the last heartbeat is of this minute.
+    """
     metadata = sa.MetaData()
-    beat = datetime.now(UTC).replace(tzinfo=None) - (_BEATS if is_alive else 100 * _BEATS)
-    rows = _ROWS | {"conductors": _ROWS["conductors"] | {"updated_at": beat}}
+    beat = datetime.now(UTC).replace(tzinfo=None) - (_BEATS if beats else 100 * _BEATS)
+    conductor = {"hostname": "old-1", "online": is_online, "updated_at": beat}
+    rows = _ROWS | {"conductors": conductor}
     with engine.begin() as conn:
         for number, (name, values) in enumerate(rows.items(), 1):
             own: dict[str, Any] = {"id": 1}
