@@ -32,11 +32,11 @@ from bloomery.orchestration.service.drift_timer import DriftTimer
 from bloomery.orchestration.service.drift_watch import DRIFT, DriftWatch
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.orchestration.service.operations import StackOperations
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
 from bloomery.state_dir import StateDir
+from tests.kit.stacks.memory_machines import MemoryMachines
 
 LARGE: Final = 1000
 IMAGE: Final = {
@@ -64,7 +64,7 @@ def site(path: Path) -> Iterator[tuple[Database, Services]]:
 
 def deploy(services: Services, sealer: Sealer, count: int) -> EngineRuntime:
     """Make a stack of ``count`` Instances, and the nodes that they are on."""
-    machines = SimulatedMachines(invents=False)
+    machines = MemoryMachines()
     names = [
         machines.add_node(name=f"n{number}", driver="fake-hardware") for number in range(count)
     ]

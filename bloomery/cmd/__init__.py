@@ -64,7 +64,7 @@ COMMANDS: Final = {
         "bloomery.cli.stack_commands:stack", "Plan, create, change and watch stacks of a service."
     ),
     "template": Command(
-        "bloomery.cli.template:template", "Check, simulate, compare and draw templates of Heat."
+        "bloomery.cmd.template:template", "Check, simulate, compare and draw templates of Heat."
     ),
     "dhcp": Command(
         "bloomery.cmd.dhcp:dhcp", "Write dnsmasq's configuration for boots from the network."

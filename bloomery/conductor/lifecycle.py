@@ -25,6 +25,7 @@ from bloomery.conf import Conf
 from bloomery.db import steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
+from bloomery.drivers.registry import Registry
 from bloomery.rpc import ring
 from bloomery.secrets import Sealer
 
@@ -47,17 +48,25 @@ def build(
     wants_snapshots: Callable[[], bool] = lambda: False,
     checkpoint: Callable[[], None] = lambda: None,
     send_sensors: Callable[[str, dict[str, Any]], None] = lambda _driver, _message: None,
+    workers: Workers | None = None,
+    timers: Timers | None = None,
+    hardware: Registry | None = None,
 ) -> ConductorRuntime:
-    """Return the parts of a conductor.  Raises CannotStart, NoValidDefaultForInterface."""
+    """Return the parts of a conductor.  Raises CannotStart, NoValidDefaultForInterface.
+
+    ``workers``, ``timers``, ``hardware``: others than those of a process of its own.
+    """
     ours = conf.conductor
-    inspection.check_options(conf, registry.unknown_names(conf))
-    timers = Timers()
-    workers = Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage)
+    if hardware is None:
+        inspection.check_options(conf, registry.unknown_names(conf))
+        hardware = registry.load(conf)
+    timers = timers or Timers()
+    workers = workers or Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage)
     return ConductorRuntime(
         host=conf.default.host or socket.gethostname(),
         db=db,
         conf=conf,
-        registry=registry.load(conf),
+        registry=hardware,
         sealer=sealer,
         node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.calling_threads[1] // 2, 1)),
         workers=workers,

@@ -66,23 +66,36 @@ class Timers:
             heapq.heapify(self._due)
             self._wake.notify()
 
-    def _run(self) -> None:
-        while (due := self._next()) is not None:
-            call, args, request = due
-            IN_LOG.set(request)
-            try:
-                call(*args)
-            except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
-                report = secrets.report(exc)
-                LOG.error("timer call %s failed: %s", call, report)  # noqa: TRY400  masked
+    def due_at(self) -> float | None:
+        """Return the time of the next call on the clock; None: there is none."""
+        return self._due[0][0] if self._due else None
 
-    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...], Request | None] | None:
-        """Wait for the next due call; None when stopping."""
+    def call_next(self, *, waits: bool = False) -> bool:
+        """Make the next due call; return whether there was one.
+
+        ``waits``: wait until a call is due, or the timers stop.
+        """
         with self._wake:
             while not self._stopping:
                 wait_s = self._due[0][0] - self._clock() if self._due else None
                 if wait_s is not None and wait_s <= 0:
                     _, _, call, args, request = heapq.heappop(self._due)
-                    return call, args, request
+                    break
+                if not waits:
+                    return False
                 self._wake.wait(wait_s)
-        return None
+            else:
+                return False
+        token = IN_LOG.set(request)
+        try:
+            call(*args)
+        except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
+            report = secrets.report(exc)
+            LOG.error("timer call %s failed: %s", call, report)  # noqa: TRY400  masked
+        finally:
+            IN_LOG.reset(token)
+        return True
+
+    def _run(self) -> None:
+        while self.call_next(waits=True):
+            pass

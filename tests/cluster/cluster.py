@@ -9,7 +9,6 @@ call, an order to a BMC, or wherever else a thread hands over.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import shutil
 from collections.abc import Callable, Iterator
@@ -203,10 +202,11 @@ class Cluster:
             db, AuditSink(self.audit, self.scheduler), holder=f"{life.host}:{id(life)}",
             pace=pace, leased=True,
         )  # fmt: skip
-        runtime = lifecycle.build(conf, db, self.sealer, on_events_written=relay.wake)
-        registry = hardware.make_registry(conf, self.bmcs, self.scheduler)
-        workers = StrandWorkers(OPTIONS["workers_pool_size"], self.scheduler)
-        runtime = dataclasses.replace(runtime, registry=registry, workers=workers)
+        runtime = lifecycle.build(
+            conf, db, self.sealer, on_events_written=relay.wake,
+            workers=StrandWorkers(OPTIONS["workers_pool_size"], self.scheduler),
+            hardware=hardware.make_registry(conf, self.bmcs, self.scheduler),
+        )  # fmt: skip
         relay.start()
         service = life.service = ConductorService(runtime)
         service.periodics = table.Periodics(service.runtime, _PERIODICS)

@@ -11,12 +11,13 @@ from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
+from tests.kit.stacks.simulations import MemorySite
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
     """Return status, error and outputs in the form of the oracle's answers."""
     try:
-        result = simulation.run(_stack(case))
+        result = simulation.run(_stack(case), simulation=simulation.Simulation(site=MemorySite()))
     except errors.Failure as exc:
         told = {"type": states.error_type(exc), "message": str(exc)}
         return {"id": case["id"], "status": None, "error": told, "outputs": {}}

@@ -8,9 +8,9 @@ from typing import Any
 
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.machines import QUEUE, Busy, Json, Queued
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine
 
 IMAGE = {"source": "http://images/a"}
@@ -64,7 +64,7 @@ def test_instances_that_go_together_share_their_commits(tmp_path: Path) -> None:
     assert many == few
 
 
-class QueuedMachines(SimulatedMachines):
+class QueuedMachines(MemoryMachines):
     """Of which two may deploy at a time."""
 
     most = 0
@@ -92,7 +92,7 @@ def test_who_is_over_the_budget_waits_in_a_queue_and_says_so(tmp_path: Path) -> 
     assert 400 <= site.now_s <= 600  # four rounds of 100 s, and a look each 30 s
 
 
-class CrowdedMachines(SimulatedMachines):
+class CrowdedMachines(MemoryMachines):
     """Nobody may deploy until there is room for three; then nobody again."""
 
     room = 0
@@ -124,7 +124,7 @@ def test_a_queue_is_looked_at_once_for_each_who_is_let_in(tmp_path: Path) -> Non
     assert (machines.looks, len(machines.orders)) == (24, 3)
 
 
-class BusyMachines(SimulatedMachines):
+class BusyMachines(MemoryMachines):
     """Whose nodes somebody works at for a while."""
 
     refusals = 6

@@ -23,10 +23,10 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import Plan, Verb
 from bloomery.orchestration.resources import machines as machine_calls
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.stack import Stack
 from tests.kit.stacks import tree_world
 from tests.kit.stacks.machine_sites import TAKES_S
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.tree_world import ROOT, World
 
 LIVES, LONG_LIVES, UPDATES = 8, 200, 6
@@ -43,7 +43,7 @@ class MachineOrder(NamedTuple):
     node: str
 
 
-class Watched(SimulatedMachines):
+class Watched(MemoryMachines):
     """Notes for which resource each costly order is."""
 
     def __init__(self, **more: Any) -> None:
@@ -86,7 +86,7 @@ class Life:
         self.draw = random.Random(seed)
         self.world = World(machines=lambda _stack: self.machines)
         self.world.deadline_s = 1e7
-        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S, invents=False)
+        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S)
         for number in range(self.draw.randint(5, 9)):
             self.machines.add_node(name=f"p{number}", resource_class="pool")
         self.resources: dict[str, dict[str, Any]] = {}

@@ -17,15 +17,15 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.machine_group import InstanceGroup
 from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks.machine_sites import TAKES_S
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.tree_world import ROOT, World
 
 SEEDS = 200
 OLD, NEW, NEXT = (f"http://images/{name}" for name in "abc")
 
 
-class Watched(SimulatedMachines):
+class Watched(MemoryMachines):
     """Notes each rebuild, and how many machines could do their work while it began."""
 
     def __init__(self, **more: Any) -> None:

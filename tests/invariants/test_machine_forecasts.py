@@ -21,9 +21,9 @@ from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.simulation import Lifecycle, Simulation
 from bloomery.orchestration.simulation.lifecycle import with_id
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.stack import Stack
 from tests.kit.stacks import simulations
+from tests.kit.stacks.memory_machines import MemoryMachines
 
 SEEDS, UPDATES = 60, 5
 ROLLOUTS = 40
@@ -38,7 +38,7 @@ DONE = {
 }
 
 
-class Watched(SimulatedMachines):
+class Watched(MemoryMachines):
     """Notes what power was asked for as well, and may refuse every order."""
 
     def __init__(self, **more: Any) -> None:
@@ -266,8 +266,8 @@ def test_what_is_certain_comes_true() -> None:
     certain = 0
     for seed in range(SEEDS):
         rack = Rack(seed)
-        machines = Watched()
-        life = Lifecycle(Simulation(machines=machines))
+        machines = Watched(invents=True)
+        life = Lifecycle(Simulation(site=simulations.MemorySite(machines)))
         assert life.create(rack.stack()).error is None
         for _ in range(UPDATES):
             before = copy.deepcopy(rack.resources)
@@ -355,8 +355,8 @@ def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(ROLLOUTS))
 def test_a_rollout_goes_in_the_stages_that_were_said(seed: int) -> None:
-    group, machines = Group(seed), Watched()
-    life = Lifecycle(Simulation(machines=machines))
+    group, machines = Group(seed), Watched(invents=True)
+    life = Lifecycle(Simulation(site=simulations.MemorySite(machines)))
     assert life.create(group.stack()).error is None
     for _ in range(3):
         group.change()

@@ -13,16 +13,16 @@ import sqlalchemy as sa
 from bloomery.db.tables import STACK_EVENTS
 from bloomery.model.stacks import Order, OrderKind, Template
 from bloomery.orchestration.resources.states import Status
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine, Kill, Killed
 
 NEW = "http://images/b"
 
 
 @dataclass
-class Watched(SimulatedMachines):
+class Watched(MemoryMachines):
     """Notes how many members were down at most, and how often each was written anew."""
 
     def __init__(self, **more: Any) -> None:

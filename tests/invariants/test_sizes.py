@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_655,  # the OpenAPI document says what operations check
-    "lines of the tests": 134_247,  # what the OpenAPI document says, and the API keeps
+    "lines of the product": 121_528,
+    "lines of the tests": 134_997,  # machines in memory are of the tests alone
     "lines of bloomery": 3559,
     "lines of bloomery/api": 8976,  # values of arguments and bodies in the OpenAPI document
-    "lines of bloomery/cli": 6481,
-    "lines of bloomery/cmd": 4723,
-    "lines of bloomery/conductor": 11_410,  # the same: kinds and places of states
+    "lines of bloomery/cli": 6351,
+    "lines of bloomery/cmd": 5233,  # the service of `template run`
+    "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 9113,  # maintenance has a time of its own
     "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5700,  # the same
+    "lines of bloomery/operations": 5734,  # the same
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
     "lines of bloomery/orchestration/engine": 3487,
@@ -41,15 +41,15 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9475,
     "lines of bloomery/orchestration/service": 6935,
-    "lines of bloomery/orchestration/simulation": 1001,
+    "lines of bloomery/orchestration/simulation": 472,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 815,  # forms of texts, which nodes and their rules read
-    "functions": 8884,
+    "files of the product": 812,
+    "functions": 8867,
     "functions of under ten lines, per mille": 820,
-    "one-caller helpers": 1661,
+    "one-caller helpers": 1657,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

@@ -19,9 +19,9 @@ import click
 
 from bloomery import errors
 from bloomery.cli import groups, plan_text, terminal
-from bloomery.cli.template import hints, places, runs, tables
+from bloomery.cli.template import hints, places, tables
 from bloomery.cli.template.loader import Source, StackLoader
-from bloomery.orchestration import foresight, simulation
+from bloomery.orchestration import foresight
 from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.foresight import document as plan_document
 from bloomery.orchestration.resources import states
@@ -115,7 +115,7 @@ def validate(
         stack = _hinted_stack(loader)
     if faults := list_faults(stack, level):
         for fault in faults:
-            _report(fault, loader)
+            report(fault, loader)
         raise SystemExit(1)
     _write_unread(loader)
     verdict = "its shape is sound; values were not looked at" if shape else "it can be created"
@@ -137,79 +137,7 @@ def show(
     """Show the parameters of FILE, and its resources in the order of creation, values resolved."""
     loader = _loader(file, environments, parameters, name)
     shown = tables.document(_checked(loader, as_json=as_json))
-    click.echo(_json(shown) if as_json else tables.text(shown))
-
-
-@template.command(short_help="Create the stack in memory, or update it.")
-@FILE
-@stack_options()
-@NAME
-@groups.AS_JSON
-@click.option("--from", "old", metavar="OLD", help="Create OLD first, then update it to FILE.")
-@stack_options("old", " of OLD alone")
-@stack_options("new", " of FILE alone, beside --from")
-@click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=groups.DURATION,
-    default="60m",
-    show_default=True,
-    metavar="TIME",
-    help="How long an action on the stack may take, by its own clock: seconds, or 15m, 4h.",
-)
-@click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
-def run(**words: Any) -> None:
-    """Create the stack of FILE in memory: print events, states and outputs.
-
-    With --from the stack is created from OLD, and updated to FILE. Time is simulated unless
-    --real-time is given: an hour of waiting takes no time.
-    """
-    asked = runs.Run(**words)
-    clock = runs.Monotonic() if asked.real_time else simulation.SimulatedClock()
-    on_event = tables.quiet if asked.as_json else tables.Events(click.echo, clock.now())
-    shared = simulation.Simulation(clock=clock, on_event=on_event)
-    try:
-        result = _simulated(asked, simulation.Lifecycle(shared))
-    except KeyboardInterrupt:
-        result = None  # running actions are cancelled and printed once this exception is gone
-    if result is None:
-        result = tables.interrupted(shared.events)
-    text = _json(result.document()) if asked.as_json else tables.outcome(result, asked.timeout_s)
-    click.echo(text)
-    if result.error is not None:
-        raise SystemExit(groups.INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
-
-
-def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result:
-    """Create the stack, then update it if requested and the creation succeeds."""
-    loader, later = asked.loaders()
-    try:
-        stack = _ready(asked, loader)
-        update = None if later is None else _ready(asked, later, before=stack)
-    except errors.Failure as exc:
-        if not asked.as_json:
-            raise SystemExit(1) from exc
-        return simulation.Result(status=None, error=results.error_of(exc))
-    result = life.create(stack, rollback=asked.rollback)
-    if update is None or result.error is not None:
-        return result
-    if not asked.as_json:
-        click.echo(f"{tables.outcome(result, asked.timeout_s)}\n\nupdate to {asked.file}:")
-    return life.update(update, rollback=asked.rollback)
-
-
-def _ready(asked: runs.Run, loader: StackLoader, before: Stack | None = None) -> Stack:
-    """Return the stack, ready to create, or to update ``before``; report a fault and raise it."""
-    try:
-        stack = _validated(loader)
-        if before is not None:
-            stack.definition.parameters.check_immutable(before.definition.parameters)
-    except errors.Failure as exc:
-        _report(exc, loader)
-        raise
-    stack.timeout_s = asked.timeout_s
-    return stack
+    click.echo(json_text(shown) if as_json else tables.text(shown))
 
 
 @template.command(short_help="Say what an update would do.")
@@ -241,7 +169,7 @@ def plan(
         after.definition.parameters.check_immutable(before.definition.parameters)
         update_plan = foresight.plan(before, after)
     document = plan_document.of_templates(update_plan)
-    click.echo(_json(document) if as_json else plan_text.text(document, unchanged=everything))
+    click.echo(json_text(document) if as_json else plan_text.text(document, unchanged=everything))
 
 
 @template.command(short_help="Draw who requires whom.")
@@ -271,7 +199,7 @@ def _loader(
     return StackLoader(source=source)
 
 
-def _validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
+def validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
     stack = _hinted_stack(loader)
     validate_stack(stack, level)
     _write_unread(loader)
@@ -312,7 +240,7 @@ def _checked(
 ) -> Stack:
     """Return the stack if it could be created; else report the fault and end the command."""
     with reporting_faults(loader, as_json=as_json):
-        return _validated(loader, level)
+        return validated(loader, level)
 
 
 @contextlib.contextmanager
@@ -321,13 +249,13 @@ def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
     try:
         yield
     except errors.Failure as exc:
-        _report(exc, loader)
+        report(exc, loader)
         if as_json:
-            click.echo(_json({"error": results.error_of(exc).shown()}))
+            click.echo(json_text({"error": results.error_of(exc).shown()}))
         raise SystemExit(1) from exc
 
 
-def _report(exc: errors.Failure, loader: StackLoader) -> None:
+def report(exc: errors.Failure, loader: StackLoader) -> None:
     """Write a line for the fault, or one for each missing parameter."""
     if isinstance(exc, errors.UserParameterMissing):
         for name in loader.missing() or [exc.facts["key"]]:
@@ -364,7 +292,7 @@ def _write(file: str, text: str) -> None:
     click.echo(f"wrote {file}")
 
 
-def _json(document: Any) -> str:
+def json_text(document: Any) -> str:
     """Return the JSON document; plain ASCII where the output's encoding is not UTF-8."""
     utf_8 = str(sys.stdout.encoding).lower().replace("-", "") == "utf8"
     return json.dumps(document, indent=2, ensure_ascii=not utf_8, default=str)

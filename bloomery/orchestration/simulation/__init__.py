@@ -1,4 +1,4 @@
-"""Simulated stacks: the engine with a store in memory, and without a service.
+"""Simulated stacks: the engine on a clock that jumps, without rows.
 
     result = simulation.run(stack)  # validates and creates; the result has any Failure
     result.status  # "CREATE_COMPLETE"
@@ -12,21 +12,25 @@
 Time is simulated, so that an hour of waiting takes no time; a ``Simulation`` with another clock
 really waits.  A hook emits its events without a pause.
 
-simulation  the driver of the engine: a clock, a store in memory
+A ``Site`` keeps the machines and the software of stacks: ``cmd/simulated_site.py`` is the service
+itself on fake hardware.
+
+simulation  the driver of the engine: a clock that jumps, the stacks, a site
 lifecycle   whole lives of stacks
-clock       the clock that jumps
-store       the store in memory
-machines    bare-metal nodes in memory
-software    software configs and deployments in memory
 results     events, and the outcome at the end
 """
 
 from __future__ import annotations
 
-from bloomery.orchestration.simulation.clock import Clock, SimulatedClock, Stuck
 from bloomery.orchestration.simulation.lifecycle import Lifecycle, run
 from bloomery.orchestration.simulation.results import Error, Event, Output, Result
-from bloomery.orchestration.simulation.simulation import Simulation
+from bloomery.orchestration.simulation.simulation import (
+    Clock,
+    SimulatedClock,
+    Simulation,
+    Site,
+    Stuck,
+)
 
 __all__ = [
     "Clock",
@@ -37,6 +41,7 @@ __all__ = [
     "Result",
     "SimulatedClock",
     "Simulation",
+    "Site",
     "Stuck",
     "run",
 ]

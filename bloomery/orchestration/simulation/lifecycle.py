@@ -126,8 +126,11 @@ class Lifecycle:
         """Accept an order with the state of its stack, and run the tree to its end."""
         assert self.tree is not None
         assert self.stack is not None
-        order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
-        order = self.simulation.store.accept(order, stacks=[row])
+        order = model.Order(
+            root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind,
+            id=next(self.simulation.order_ids),
+        )  # fmt: skip
+        self.simulation.store(model.Turn(stacks=[row]))
         self.simulation.emit_events([_started(row, self.simulation)])
         self.tree.take(_tree(row, order))
         self.simulation.run_to_completion(self.tree)

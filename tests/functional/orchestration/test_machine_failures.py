@@ -13,9 +13,9 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources.machines import ALLOCATION
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine, Kill, Killed
 
 IMAGE = {"source": "http://images/a"}
@@ -150,7 +150,7 @@ def test_capacity_that_never_comes_is_told_in_time(tmp_path: Path) -> None:
     assert 600 <= site.now_s < 630
 
 
-class LateAllocator(SimulatedMachines):
+class LateAllocator(MemoryMachines):
     """Answers, in the end, no more."""
 
     def create(self, noun: str, fields: dict[str, Any]) -> None:
@@ -221,7 +221,7 @@ def test_a_failed_node_stays_in_use_where_that_is_wanted(tmp_path: Path) -> None
     assert not any(node["maintenance"] for node in site.machines.nodes.values())
 
 
-class TenantsMachines(SimulatedMachines):
+class TenantsMachines(MemoryMachines):
     """Whose owner may not put nodes into maintenance."""
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
@@ -259,7 +259,7 @@ def test_a_second_attempt_on_the_same_node(place: dict[str, Any], tmp_path: Path
     assert deploys(site) == ["p1", "p1"]
 
 
-class PickyMachines(SimulatedMachines):
+class PickyMachines(MemoryMachines):
     """Which refuse what a deployment is asked for."""
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from bloomery.conductor.states import State
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine
 
 
-class Noting(SimulatedMachines):
+class Noting(MemoryMachines):
     """Notes the steps of cleanings."""
 
     def __init__(self, **more: Any) -> None:

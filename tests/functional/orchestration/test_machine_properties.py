@@ -13,13 +13,13 @@ from bloomery.db import tables
 from bloomery.model.stacks import Order, OrderKind, StoredResource
 from bloomery.orchestration.resources import base, first_boot, instance_network
 from bloomery.orchestration.resources.machines import PORT, RUNBOOK
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine
 
 
-class Noting(SimulatedMachines):
+class Noting(MemoryMachines):
     """Notes the arguments of verbs, and what was asked of the power."""
 
     def __init__(self, **more: Any) -> None:

@@ -38,6 +38,8 @@ from bloomery.orchestration.template import environment, files, merging, parse, 
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from tests.kit.probes import fuzzing
+from tests.kit.stacks.memory_machines import MemoryMachines
+from tests.kit.stacks.simulations import MemorySite
 from tests.kit.stacks.template_strategy import SECRET, SECRET_NUMBER, Case, cases
 
 CPU_S: Final = 8.0  # of one case, all that is done with it
@@ -198,7 +200,8 @@ class Judge:
 
     def lived(self, stack: Stack, other: Stack | None) -> str:
         """Create, update and delete; nothing of it raises."""
-        life = simulation.Lifecycle()
+        site = MemorySite(MemoryMachines(invents=True))
+        life = simulation.Lifecycle(simulation.Simulation(site=site))
         result = life.create(stack)
         self.result(result)
         status = str(result.status)

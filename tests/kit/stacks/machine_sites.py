@@ -24,8 +24,8 @@ from bloomery.model import node as model
 from bloomery.model.node import Node
 from bloomery.model.stacks import Template
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit.stacks import trees
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Clients
 
 TAKES_S = {"manage": 5, "inspect": 40, "provide": 70, "active": 100, "rebuild": 100, "deleted": 45}
@@ -41,18 +41,16 @@ def template(resources: Mapping[str, Any], name: str = "t") -> Template:
 class Site(Clients):
     """Clients, and the machines that their stacks are of."""
 
-    machines: SimulatedMachines = field(default_factory=SimulatedMachines)
+    machines: MemoryMachines = field(default_factory=MemoryMachines)
 
     def runtime(self) -> EngineRuntime:
         return dataclasses.replace(Clients.runtime(self), machines=self.machines.of_stack)
 
 
-def make_site(
-    db: Database, kind: type[SimulatedMachines] = SimulatedMachines, pool: int = 2
-) -> Site:
+def make_site(db: Database, kind: type[MemoryMachines] = MemoryMachines, pool: int = 2) -> Site:
     """A site with ``pool`` nodes of the class "pool" that are available."""
     site = Site(db)
-    site.machines = kind(utc=lambda: site.now_s, takes_s=TAKES_S, invents=False)
+    site.machines = kind(utc=lambda: site.now_s, takes_s=TAKES_S)
     for number in range(1, pool + 1):
         site.machines.add_node(name=f"p{number}", resource_class="pool")
     return site

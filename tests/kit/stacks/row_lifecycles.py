@@ -37,6 +37,7 @@ class RowLifecycle(Lifecycle):
         self._db = db
         self._turns = turns
         self._made = 0  # turns of the present engine
+        self._stored: set[str] = set()  # templates that engines have written
         self._store = RowStore(db, trees.SEALER)
         self._lease: Lease | None = None
         self._runtime = self.simulation.runtime()
@@ -54,7 +55,7 @@ class RowLifecycle(Lifecycle):
         self._runtime = dataclasses.replace(self._runtime, kinds=kinds)
         order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
         trees.accept(self._db, order, row, templates=templates)
-        self.simulation.store.write(row.root_uuid, model.Turn(stacks=[row]))
+        self.simulation.store(model.Turn(stacks=[row]))
         self.simulation.emit_events([_started(row, self.simulation)])
         self._lease, failure = None, None
         while not self._turn(row):
@@ -69,7 +70,7 @@ class RowLifecycle(Lifecycle):
         return tuple(
             _with_parameters(template, library.stack(self.stack.row, uuid, timeout_s=0))
             for uuid, template in library.templates.items()
-            if self.stack is not None and uuid not in self.simulation.store.templates
+            if self.stack is not None and uuid not in self._stored
         )
 
     def _turn(self, row: model.Stack) -> bool:
@@ -81,7 +82,8 @@ class RowLifecycle(Lifecycle):
         assert self.tree is not None
         turn = self.tree.turn()
         released = self._store.write(row.root_uuid, self._lease, turn).released
-        self.simulation.store.write(row.root_uuid, turn)
+        self.simulation.store(turn)
+        self._stored |= {each.uuid for each in turn.templates}
         self.simulation.emit_events(turn.events)
         due_s = self.tree.due_at()
         if not released and (due_s is None or due_s > self.simulation.clock.now()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bloomery.orchestration.engine.events import STACK_TYPE
@@ -13,6 +14,28 @@ from bloomery.orchestration.template import kinds, parse, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
+from tests.kit.stacks.memory_machines import MemoryMachines
+from tests.kit.stacks.memory_software import MemorySoftware
+
+
+@dataclass
+class MemorySite:
+    """A ``simulation.Site`` without a service; its machines do at once what they are told."""
+
+    machines: MemoryMachines = field(default_factory=MemoryMachines)
+    software: MemorySoftware = field(default_factory=MemorySoftware)
+
+    def machines_of(self, _stack: object) -> MemoryMachines:
+        return self.machines
+
+    def software_of(self, _project: str) -> MemorySoftware:
+        return self.software
+
+    def run_due(self) -> bool:
+        return False
+
+    def due_at(self) -> float | None:
+        return None
 
 
 def stack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from bloomery.model import stacks as model
@@ -12,9 +13,23 @@ from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.simulation.results import Result
+from tests.kit.stacks.memory_store import MemoryStore
+from tests.kit.stacks.simulations import MemorySite
 
 
-class MortalSimulation(simulation.Simulation):
+@dataclass(kw_only=True)
+class StoredSimulation(simulation.Simulation):
+    """Keeps all that an engine would write in ``rows``; machines and software are in memory."""
+
+    site: MemorySite = field(default_factory=MemorySite)
+    rows: MemoryStore = field(default_factory=MemoryStore)
+
+    def store(self, turn: model.Turn) -> None:
+        super().store(turn)
+        self.rows.write("", turn)
+
+
+class MortalSimulation(StoredSimulation):
     """An engine that dies after each turn that it has written; the next one has only the rows."""
 
     deaths = 0
@@ -30,7 +45,7 @@ class MortalSimulation(simulation.Simulation):
         while not self._turn(tree):
             if self.wrote:
                 MortalSimulation.deaths += 1
-                tree = StackTree.load(self.store.load(tree.root_uuid), self.runtime())
+                tree = StackTree.load(self.rows.load(tree.root_uuid), self.runtime())
                 if self.life is not None:
                     self.life.take_over(tree)
             due_s = tree.due_at()
@@ -41,6 +56,8 @@ class MortalSimulation(simulation.Simulation):
 class Life(simulation.Lifecycle):
     """A ``Lifecycle`` that also suspends, resumes, checks, snapshots and signals."""
 
+    simulation: StoredSimulation
+
     def take_over(self, tree: StackTree) -> None:
         """Go on with a tree that another engine has loaded."""
         self.tree = tree
@@ -48,7 +65,7 @@ class Life(simulation.Lifecycle):
 
     def _order(self, kind: OrderKind, row: model.Stack) -> Any:
         assert self.tree is not None
-        self.simulation.store.templates |= self.tree.actions.library.templates
+        self.simulation.rows.templates |= self.tree.actions.library.templates
         return super()._order(kind, row)
 
     def suspend(self) -> Result:
@@ -87,7 +104,7 @@ class Life(simulation.Lifecycle):
             kind=OrderKind.SIGNAL,
             payload=payload,
         )
-        self._take(self.simulation.store.accept(order))
+        self._take(self.simulation.rows.accept(order))
 
     def row(self, name: str) -> EngineResource:
         return self._present().rows[name]
@@ -96,7 +113,8 @@ class Life(simulation.Lifecycle):
         order = model.Order(
             root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind, payload=payload
         )
-        self._take(self.simulation.store.accept(order, stacks=[row]), row)
+        self.simulation.store(model.Turn(stacks=[row]))
+        self._take(self.simulation.rows.accept(order), row)
         assert self.tree is not None
         self.simulation.run_to_completion(self.tree)
 

@@ -19,8 +19,8 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.simulation import SimulatedClock
-from bloomery.orchestration.simulation.store import MemoryStore
 from bloomery.orchestration.template import kinds, parse
+from tests.kit.stacks.memory_store import MemoryStore
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = "00000000-0000-4000-8000-000000000001"

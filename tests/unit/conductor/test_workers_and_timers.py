@@ -136,3 +136,14 @@ def test_what_is_not_due_is_dropped_at_the_end():
 
 def test_timers_that_never_began_can_be_stopped():
     Timers().stop()
+
+
+def test_a_caller_may_take_the_place_of_the_thread():
+    now, calls = [100.0], []
+    timers = Timers(lambda: now[0])
+    timers.after(5, calls.append, "late")
+    timers.after(2, calls.append, "early")
+    assert (timers.call_next(), timers.due_at()) == (False, 102)
+    now[0] = 104
+    assert (timers.call_next(), timers.call_next()) == (True, False)
+    assert (calls, timers.due_at()) == (["early"], 105)

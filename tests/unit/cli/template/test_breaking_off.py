@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from bloomery.cli.template.commands import Writing
-from bloomery.cli.template.runs import Monotonic
+from bloomery.cmd.template import Monotonic
 from tests.kit.clients.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"

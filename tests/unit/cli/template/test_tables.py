@@ -105,6 +105,6 @@ def test_a_document_is_one_in_every_encoding(
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
     monkeypatch.setattr(sys, "stdout", stream)
-    stream.write(commands._json({"o": "\u00fc \U0001f600"}))
+    stream.write(commands.json_text({"o": "\u00fc \U0001f600"}))
     stream.flush()
     assert json.loads(raw.getvalue()) == {"o": "\u00fc \U0001f600"}

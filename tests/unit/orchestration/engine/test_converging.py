@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from bloomery.orchestration.simulation.software import SimulatedSoftware
 from tests.kit.stacks import tree_world
+from tests.kit.stacks.memory_software import MemorySoftware
 
 PAIR = """
 resources:
@@ -114,7 +114,7 @@ def test_a_child_that_is_gone_is_replaced_with_its_resource(world):
 
 
 def test_a_config_that_was_deleted_by_itself_is_made_anew():
-    software = SimulatedSoftware()
+    software = MemorySoftware()
     world = tree_world.World(software=lambda _project: software)
     world.create(SOFTWARE)
     world.run()

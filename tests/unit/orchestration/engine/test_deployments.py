@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bloomery.model.stacks import OrderKind
-from bloomery.orchestration.simulation.software import SimulatedSoftware
 from tests.kit.stacks import tree_world
+from tests.kit.stacks.memory_software import MemorySoftware
 
 DEPLOYED = """
 resources:
@@ -20,7 +20,7 @@ def begun(world):
 
 
 def test_the_token_of_a_deployment_is_stored_before_its_server_can_know_it():
-    software = SimulatedSoftware()
+    software = MemorySoftware()
     world = tree_world.World(software=lambda _project: software)
     world.create(DEPLOYED)
     world.run(lambda: begun(world))

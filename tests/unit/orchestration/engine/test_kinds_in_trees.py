@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration.simulation import Simulation
 from tests.kit.clock import EnteredClock
 from tests.kit.stacks.simulations import lines, stack, told
-from tests.kit.stacks.stack_lives import Life, MortalSimulation
+from tests.kit.stacks.stack_lives import Life, MortalSimulation, StoredSimulation
 
 WAIT = """
 resources:
@@ -22,7 +21,7 @@ outputs:
 
 
 def life_of(**options):
-    return Life(Simulation(clock=EnteredClock(), **options))
+    return Life(StoredSimulation(clock=EnteredClock(), **options))
 
 
 def waiting(count=2):
@@ -271,7 +270,10 @@ def test_a_deployment_is_answered_by_a_signal_and_cleans_up_after_itself():
     at(life, 80, "d", {"deploy_status_code": 0})
     assert life.delete().status == "DELETE_COMPLETE"
     assert life.simulation.clock.now() == 80
-    assert (life.simulation.software.configs, life.simulation.software.deployments) == ({}, {})
+    assert (life.simulation.site.software.configs, life.simulation.site.software.deployments) == (
+        {},
+        {},
+    )
 
 
 # ------------------------------------------------------------------------------- engines that die
@@ -357,6 +359,6 @@ def test_an_engine_that_dies_after_each_turn_is_followed_without_a_difference():
     assert MortalSimulation.deaths - before > 30
     assert ends(mortal.simulation.events) == ends(quiet.simulation.events)
     for life in (quiet, mortal):
-        software = life.simulation.software
+        software = life.simulation.site.software
         assert (software.configs, software.deployments) == ({}, {})
-        assert life.simulation.store.resources == {}
+        assert life.simulation.rows.resources == {}

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
-from bloomery.orchestration.simulation import Simulation
 from tests.kit.clock import EnteredClock
 from tests.kit.stacks.simulations import stack
-from tests.kit.stacks.stack_lives import Life
+from tests.kit.stacks.stack_lives import Life, StoredSimulation
 
 
 @dataclass
@@ -44,7 +43,7 @@ class Ordered(Plugin):
         return self.ordinal
 
 
-class Plugged(Simulation):
+class Plugged(StoredSimulation):
     plugins = LifecyclePlugins()
 
     def runtime(self):

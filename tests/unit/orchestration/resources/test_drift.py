@@ -19,10 +19,10 @@ from bloomery.orchestration.resources.runbook import DeployTemplate, Runbook
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
 from bloomery.orchestration.resources.stepwise import Stepwise
 from bloomery.orchestration.resources.volume import VolumeConnector, VolumeTarget
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.template import kinds
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import made
+from tests.kit.stacks.memory_machines import MemoryMachines
 
 MAC = "52:54:00:00:00:0A"
 NODE = "11111111-2222-4333-8444-555555555555"
@@ -59,7 +59,7 @@ GIVEN: dict[type[base.Resource], dict[str, Any]] = {
 class ReadOnly:
     """Machines of which only questions may be asked."""
 
-    def __init__(self, machines: SimulatedMachines) -> None:
+    def __init__(self, machines: MemoryMachines) -> None:
         self._machines = machines
 
     def __getattr__(self, name: str) -> Any:
@@ -78,7 +78,7 @@ class Rack:
     """One resource of a kind that has been made, and machines to be changed behind its back."""
 
     def __init__(self, kind: type[base.Resource]) -> None:
-        self.machines = SimulatedMachines(invents=False)
+        self.machines = MemoryMachines()
         self.machines.add_node(
             uuid=NODE, name="bare", resource_class="large", power_state="power on"
         )

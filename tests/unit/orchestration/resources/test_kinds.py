@@ -20,9 +20,9 @@ from bloomery.orchestration.resources.random_string import RandomString, choose,
 from bloomery.orchestration.resources.software_config import SoftwareConfig
 from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
-from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Clock, is_complete, made
+from tests.kit.stacks.memory_software import MemorySoftware
 
 
 def test_every_core_kind_is_offered_as_a_plug_in():
@@ -33,7 +33,7 @@ def test_every_core_kind_is_offered_as_a_plug_in():
 
 @pytest.mark.parametrize("kind", [NoneResource, SoftwareConfig])
 def test_these_are_known_by_an_id_of_their_own(kind):
-    software = SimulatedSoftware()
+    software = MemorySoftware()
     resource = made(kind, software=software)
     other = made(kind, uuid=str(uuid.UUID(int=2)), software=software)
     assert resource.get_reference_id() == "a"

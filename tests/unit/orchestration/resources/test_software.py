@@ -29,17 +29,17 @@ from bloomery.orchestration.resources.software_deployment_group import (
 )
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.resources.user_data import CloudConfig, MultipartMime
-from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.orchestration.template.view import Walked
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, is_complete, made
+from tests.kit.stacks.memory_software import MemorySoftware
 
 OTHER = "5b0e7c1e-0d5e-4d7a-8a1c-6f3f0f0d2b11"
 
 
 @pytest.fixture
 def store():
-    return SimulatedSoftware()
+    return MemorySoftware()
 
 
 def stored(store, kind, uuid=OTHER, **properties):
@@ -321,7 +321,7 @@ def test_an_attribute_that_is_no_output_is_refused(store):
     assert found.resolve_attribute("url") == Walked(None)
     with pytest.raises(errors.InvalidTemplateAttribute, match="nope"):
         found.resolve_attribute("nope")
-    assert deployment(SimulatedSoftware()).resolve_attribute("url") is None
+    assert deployment(MemorySoftware()).resolve_attribute("url") is None
 
 
 def test_a_component_deploys_the_text_of_the_action(store):

@@ -11,16 +11,16 @@ from bloomery.conductor.states import State
 from bloomery.orchestration.resources import stepwise
 from bloomery.orchestration.resources.step_run import RunbookExecution
 from bloomery.orchestration.resources.stepwise import UNTOLD
-from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.outcome import Done, FlowOutcome, WaitForCall
 from tests.kit.stacks import kinds, trees
 from tests.kit.stacks.machine_sites import TAKES_S, Site, make_site, template
+from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Engine
 
 STEPS = [{"interface": "bios", "step": "factory_reset"}]
 
 
-class OvertakenMachines(SimulatedMachines):
+class OvertakenMachines(MemoryMachines):
     """Somebody else cleans a node after the stack has looked at it, and before its order."""
 
     others_take_s = 0.0
@@ -45,7 +45,7 @@ class SlowlyOvertakenMachines(OvertakenMachines):
     others_take_s = 50.0
 
 
-class ForgetfulMachines(SimulatedMachines):
+class ForgetfulMachines(MemoryMachines):
     """Who keep no flow that has ended."""
 
     def __init__(self, **more: Any) -> None:
@@ -56,7 +56,7 @@ class ForgetfulMachines(SimulatedMachines):
         return flow if flow is not None and flow.is_open else None
 
 
-def run_on(kind: type[SimulatedMachines], folder: Path) -> Site:
+def run_on(kind: type[MemoryMachines], folder: Path) -> Site:
     site = make_site(trees.database(folder), kind, pool=1)
     for node in site.machines.nodes.values():
         node["provision_state"] = "manageable"
@@ -70,7 +70,7 @@ def run_on(kind: type[SimulatedMachines], folder: Path) -> Site:
 
 @pytest.mark.parametrize("kind", [OvertakenMachines, SlowlyOvertakenMachines])
 def test_who_was_overtaken_looks_again_and_runs_its_own_steps(
-    kind: type[SimulatedMachines], tmp_path: Path
+    kind: type[MemoryMachines], tmp_path: Path
 ) -> None:
     site = run_on(kind, tmp_path)
     (row,), (flows,) = site.tree().resources, site.machines.flows.values()
@@ -95,7 +95,7 @@ def test_steps_whose_end_nobody_knows_any_more_are_no_success(tmp_path: Path) ->
 def test_steps_that_an_older_engine_has_ordered_end_as_their_node_says(
     state: str, end: type[Any]
 ) -> None:
-    machines = SimulatedMachines()
+    machines = MemoryMachines()
     machines.add_node(State(state), name="p1", uuid=kinds.UUID, last_error="worn")
     properties = {"node": "p1", "mode": "clean", "steps": STEPS, "timeout": 7200}
     run = kinds.made(RunbookExecution, properties, machines=machines)

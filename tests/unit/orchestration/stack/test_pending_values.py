@@ -187,7 +187,8 @@ SOURCES: Mapping[str, Mapping[str, Any]] = {
     "nested": {"type": "inner.yaml", "properties": {"image": "http://images/a", "place": CLASS}},
     "allocation": {"type": "OS::Ironic::Allocation", "properties": CLASS},
     "book": {"type": "OS::Ironic::Runbook",
-             "properties": {"name": "CUSTOM_BOOK", "steps": [{**STEP, "order": 1}]}},
+             "properties": {"name": "CUSTOM_BOOK", "traits": ["CUSTOM_BOOK"],
+                            "steps": [{**STEP, "order": 1}]}},
     "web": WEB,
     "webs": GROUP | {"properties": {"count": 2, "member": WEB["properties"]}},
 }  # fmt: skip
@@ -206,9 +207,11 @@ def with_sources(body: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("body", [*REFERENCES.values()], ids=[*REFERENCES])
-def test_a_resource_is_created_from_what_is_created_before_it(body: Mapping[str, Any]) -> None:
+def test_a_resource_is_created_from_what_is_created_before_it(
+    body: Mapping[str, Any], on_service: simulation.Simulation
+) -> None:
     made = with_sources(body)
     planned = foresight.create(made, Present(records={}))
     assert "r" in {key.name for key, _ in planned}
-    result = simulation.run(with_sources(body))
+    result = simulation.run(with_sources(body), simulation=on_service)
     assert result.status == "CREATE_COMPLETE", result.reason or result.error

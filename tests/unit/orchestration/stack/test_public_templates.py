@@ -91,12 +91,14 @@ def test_a_sequence_is_one_class_of_characters() -> None:
     assert result.outputs["o"].value.isdecimal()
 
 
-def test_a_template_for_virtual_machines_runs_on_machines() -> None:
+def test_a_template_for_virtual_machines_runs_on_machines(
+    on_service: simulation.Simulation,
+) -> None:
     examples = Path(__file__).parents[4] / "examples"
     text = (examples / "nova.yaml").read_text().partition("\n")[2]
     environment = parse.document((examples / "from-nova.env.yaml").read_text())
     files = {"nova-server.yaml": (examples / "nova-server.yaml").read_text()}
-    life = simulation.Lifecycle()
+    life = simulation.Lifecycle(on_service)
     result = life.create(stack(text, environment=environment, files=files))
     assert result.status == CREATED, result.reason or result.error
     assert result.outputs["name"].value == "web"

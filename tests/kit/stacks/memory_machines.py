@@ -1,9 +1,10 @@
 """Machines in memory (``machines.Machines``), for stacks without a bare-metal service.
 
-An unknown node is invented when it is read, and an allocation that finds no node gets a new one.
-A verb has ended by the next read of its node, or after its seconds in ``takes_s``::
+With ``invents`` an unknown node is invented when it is read, and an allocation that finds no node
+gets a new one.  A verb has ended by the next read of its node, or after its seconds in
+``takes_s``::
 
-    machines = SimulatedMachines(utc=clock.now, takes_s={"active": 600})
+    machines = MemoryMachines(utc=clock.now, takes_s={"active": 600})
     machines.orders  # [("6f2b...", "active")]: what was ordered of which node
     machines.fail_next("active", "no disk")
 """
@@ -82,7 +83,7 @@ _MOVES: Final[Mapping[str, _Move]] = {
     ),
 }  # fmt: skip
 _NODE: Final[Json] = {
-    "driver": "simulated", "properties": {}, "instance_info": {}, "instance_uuid": None,
+    "driver": "fake-hardware", "properties": {}, "instance_info": {}, "instance_uuid": None,
     "instance_name": None, "extra": {}, "allocation_uuid": None, "resource_class": None,
     "power_state": Power.OFF, "target_power_state": None, "target_provision_state": None,
     "provision_updated_at": None, "maintenance": False, "maintenance_reason": None,
@@ -94,7 +95,7 @@ _NODE: Final[Json] = {
 }  # fmt: skip
 
 
-class SimulatedFlow(NamedTuple):
+class MemoryFlow(NamedTuple):
     """A flow that an order has begun on a node."""
 
     order_id: str | None
@@ -102,15 +103,13 @@ class SimulatedFlow(NamedTuple):
     outcome: FlowOutcome
 
 
-class SimulatedMachines:
-    """``invents`` False: only enrolled nodes and created records exist."""
-
+class MemoryMachines:
     def __init__(
         self,
         *,
         utc: Callable[[], float] = lambda: 0.0,
         takes_s: Mapping[str, float] | None = None,
-        invents: bool = True,
+        invents: bool = False,
     ) -> None:
         self.nodes: dict[str, Json] = {}
         self.records: dict[str, dict[str, Json]] = {}
@@ -122,9 +121,9 @@ class SimulatedMachines:
         self._utc, self._takes_s, self._invents = utc, takes_s or {}, invents
         self._moves: dict[str, tuple[float, State, str]] = {}
         self._failures: list[tuple[str, str]] = []
-        self.flows: dict[str, list[SimulatedFlow]] = {}
+        self.flows: dict[str, list[MemoryFlow]] = {}
 
-    def of_stack(self, _stack: object) -> SimulatedMachines:
+    def of_stack(self, _stack: object) -> MemoryMachines:
         """Return all machines, whatever the stack."""
         return self
 
@@ -242,7 +241,7 @@ class SimulatedMachines:
         self._end_flow(uuid, "aborted on request", is_aborted=True)
         self._moves[uuid] = (ends_at, move.failed if reason else move.target, reason)
         begun = FlowOutcome(request_id=order_id, is_open=True, error=None, is_aborted=False)
-        self.flows.setdefault(uuid, []).append(SimulatedFlow(order_id, verb, begun))
+        self.flows.setdefault(uuid, []).append(MemoryFlow(order_id, verb, begun))
 
     def _end_flow(self, uuid: str, error: str, *, is_aborted: bool = False) -> None:
         """End the open flow of a node, if there is one."""

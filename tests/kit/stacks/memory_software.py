@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.orchestration.resources import software
 
 
-class SimulatedSoftware:
+class MemorySoftware:
     def __init__(self) -> None:
         self.configs: dict[str, dict[str, Any]] = {}
         self.deployments: dict[str, dict[str, Any]] = {}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from bloomery.model.stacks import Order, OrderKind, Stack, Turn
 from bloomery.orchestration.engine import runtime
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.simulation.store import MemoryStore
+from tests.kit.stacks.memory_store import MemoryStore
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

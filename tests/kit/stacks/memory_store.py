@@ -1,4 +1,4 @@
-"""The store of a simulation: trees between two turns, in memory.
+"""The store of an engine's turns in memory.
 
 ``service/store.py`` is its counterpart in a database.
 """
