@@ -161,7 +161,7 @@ _WHY: Final = _object(
         "conductor": _OBJECT_OR_NULL,
         "last_error": _ANY,
         "cause": TEXT,
-        "since": TEXT_OR_NULL,
+        **dict.fromkeys(("cause_code", "since"), TEXT_OR_NULL),
         "next_action": TEXT,
         "verbs": _array(
             _object(
@@ -173,18 +173,20 @@ _WHY: Final = _object(
             )
         ),
     },
-    "uuid", "provision_state", "in_state_for_s", "contact", "cause", "since", "next_action",
-    "verbs",
+    "uuid", "provision_state", "in_state_for_s", "contact", "cause_code", "cause", "since",
+    "next_action", "verbs",
 )  # fmt: skip
 
 _ALLOCATION_WHY: Final = _object(
     {
         **dict.fromkeys(("uuid", "state", "cause", "next_action"), TEXT),
-        **dict.fromkeys(("name", "resource_class", "node_uuid", "since"), TEXT_OR_NULL),
+        **dict.fromkeys(
+            ("name", "resource_class", "node_uuid", "cause_code", "since"), TEXT_OR_NULL
+        ),
         "conductor": _OBJECT_OR_NULL,
     },
-    "uuid", "name", "state", "resource_class", "node_uuid", "conductor", "cause", "since",
-    "next_action",
+    "uuid", "name", "state", "resource_class", "node_uuid", "conductor", "cause_code",
+    "cause", "since", "next_action",
 )  # fmt: skip
 
 _NUMBER_OR_NULL: Final[Json] = {"type": ["number", "null"]}

@@ -7,13 +7,16 @@ allocation_why.explain(ctx, "web-7")["cause"]
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors
+from bloomery.conf.conductor import Conductor as Options
 from bloomery.model.allocation import AllocationState
 from bloomery.model.conductor import Conductor
 from bloomery.model.nouns import ALLOCATION
-from bloomery.operations import fleet, policy, records
+from bloomery.operations import causes, fleet, policy, records
+from bloomery.operations.causes import Rule
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -30,8 +33,8 @@ def explain(ctx: Context, ident: str) -> Json:
     policy.authorize_record(ctx, ALLOCATION, ident, "get")
     allocation = records.get(ctx, ALLOCATION, ident, _COLUMNS)
     conductor = _conductor(ctx, allocation)
-    cause, next_action = _cause(ctx, allocation, conductor)
     since = allocation.updated_at or allocation.created_at
+    cause = causes.find(OF_ALLOCATION, AllocationSituation(ctx, allocation, conductor))
     return {
         "uuid": allocation.uuid,
         "name": allocation.name,
@@ -42,9 +45,10 @@ def explain(ctx: Context, ident: str) -> Json:
             "hostname": conductor.hostname, "alive": conductor.alive,
             "silent_s": round(conductor.silent_s, 3),
         },
-        "cause": cause,
+        "cause_code": cause.code,
+        "cause": cause.cause,
         "since": None if since is None else since.isoformat(),
-        "next_action": next_action,
+        "next_action": cause.next_action,
     }  # fmt: skip
 
 
@@ -78,38 +82,48 @@ def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
     return hosts.get(allocation.conductor_affinity or "")
 
 
-def _way_out(ctx: Context, allocation: Any) -> str:
-    is_short = find_shortage(str(allocation.last_error)) is not None
-    return advise_on_shortage(ctx) if is_short else "see to what it names"
+@dataclass(frozen=True, slots=True)
+class AllocationSituation:
+    """``conductor``: that which serves the allocation; None: unknown, or none."""
+
+    ctx: Context
+    allocation: Any
+    conductor: Conductor | None
+
+    @property
+    def options(self) -> Options:
+        return self.ctx.services.conf.conductor
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.allocation.state == AllocationState.ERROR)
+
+    @property
+    def advice(self) -> str:
+        return advise_on_shortage(self.ctx)
 
 
-def _cause(ctx: Context, allocation: Any, conductor: Conductor | None) -> tuple[str, str]:
-    if allocation.state == AllocationState.ACTIVE:
-        return f"it has node {allocation.node_uuid}", (
-            "ask for that node to be active (baremetal node deploy)"
-        )
-    if allocation.state == AllocationState.ERROR:
-        return (
-            f"it got no node: {secrets.mask(allocation.last_error)}",
-            (
-                f"{_way_out(ctx, allocation)}, delete the allocation, and ask again (baremetal "
-                "allocation delete, baremetal allocation create)"
-            ),
-        )
-    if conductor is None or not conductor.alive:
-        host = allocation.conductor_affinity or "nobody"
-        every_s = ctx.services.conf.conductor.check_allocations_interval
-        return (
-            f"it waits, and conductor {host}, which looked for its node, is not there",
-            f"wait: another conductor takes it over within {every_s} s, if one is alive",
-        )
-    if allocation.last_error:
-        attempts = ctx.services.conf.conductor.node_locked_retry_attempts
-        return (
-            str(secrets.mask(allocation.last_error)),
-            f"wait: it is tried again, at most {attempts} times, until a node is free",
-        )
-    return (
-        f"it waits for its turn: conductor {conductor.hostname} serves one after the other",
-        "wait: its node is looked for when those before it have been",
-    )
+_ASK_AGAIN: Final = (
+    ", delete the allocation, and ask again (baremetal allocation delete, baremetal allocation "
+    "create)"
+)
+OF_ALLOCATION: Final[tuple[Rule[AllocationSituation], ...]] = (
+    Rule("", lambda s: s.allocation.state == AllocationState.ACTIVE,
+         "it has node {s.allocation.node_uuid}",
+         "ask for that node to be active (baremetal node deploy)"),
+    Rule("no_node", lambda s: s.has_failed and find_shortage(str(s.allocation.last_error)),
+         "it got no node: {s.allocation.last_error}", "{s.advice}" + _ASK_AGAIN),
+    Rule("error", lambda s: s.has_failed, "it got no node: {s.allocation.last_error}",
+         "see to what it names" + _ASK_AGAIN),
+    Rule("no_conductor", lambda s: not (s.conductor and s.conductor.alive)
+         and (s.allocation.conductor_affinity or "nobody"),
+         "it waits, and conductor {fact}, which looked for its node, is not there",
+         "wait: another conductor takes it over within {s.options.check_allocations_interval} s, "
+         "if one is alive"),
+    Rule("nodes_locked", lambda s: s.allocation.last_error, "{fact}",
+         "wait: it is tried again, at most {s.options.node_locked_retry_attempts} times, until a "
+         "node is free"),
+    Rule("queued", lambda _: True,
+         "it waits for its turn: conductor {s.conductor.hostname} serves one after the other",
+         "wait: its node is looked for when those before it have been"),
+)  # fmt: skip

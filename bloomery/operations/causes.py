@@ -1,19 +1,20 @@
-"""Find what keeps a node in its state: one rule for each cause, asked in order.
+"""The engine of every ``why``, and the causes that keep a node in its state.
 
-    causes.find(situation).next_action
+    causes.find(causes.OF_NODE, situation).next_action
     # "wait: step deploy.deploy of deploy runs"
 
-A rule returns a cause or None; the first cause is shown.  Causes that block all others come first:
-a dead conductor, then the flow's current step, then the reasons to skip the node, then the verbs
-that the state allows.
+A table has a rule for each cause; the first rule that applies is the cause.  Causes that block all
+others come first: a dead conductor, then the flow's current step, then the reasons to skip the
+node, then the verbs that the state allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from bloomery import secrets
 from bloomery.conductor import states
@@ -27,29 +28,79 @@ from bloomery.model.rules import nodes as rules
 from bloomery.model.step import Run, StepRun
 
 Json = dict[str, Any]
+S = TypeVar("S")
 
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[S]):
+    """One cause: its condition, its code, its sentence, and what to do next.
+
+    ``when``: a fact about the subject; the rule applies where it is true.  Code and sentences are
+    templates of the subject ``s`` and that ``fact``; the next action may have the ``{cause}``.
+    A field with a format such as ``{s.reason: (%s)}`` is left out where it has no value.
+    An empty code: nothing is wrong.
+    ``since``: the field of the cause's begin, such as ``s.run.started_at``.
+    """
+
+    code: str
+    when: Callable[[S], Any]
+    cause: str
+    next_action: str
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The reason, its begin, and the next action: of the service, or of the operator."""
+
+    code: str | None
+    cause: str
+    since: datetime | None
+    next_action: str
+
+
+class _Sentence(string.Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        if "%s" not in spec:
+            return str(super().format_field(value, spec))
+        return spec.replace("%s", str(value)) if value else ""
+
+
+_SENTENCE: Final = _Sentence()
+
+
+def find(table: Iterable[Rule[S]], subject: S) -> Cause:
+    """Return the first cause that applies, secrets masked; the last rule of a table always does."""
+    rule, fact = next((rule, fact) for rule in table if (fact := rule.when(subject)))
+    facts: Json = {"s": subject, "fact": fact}
+    cause = str(secrets.mask(_SENTENCE.format(rule.cause, **facts)))
+    action = str(secrets.mask(_SENTENCE.format(rule.next_action, **facts, cause=cause)))
+    since = None if rule.since is None else _SENTENCE.get_field(rule.since, (), facts)[0]
+    return Cause(rule.code.format(**facts) or None, cause, since, action)
+
+
+# ------------------------------------------------------------------------------- what is known
+
+# Fields that the node's conductor knows.
+OF_CONDUCTOR: Final = frozenset(
+    {"bmc", "no_worker_since", "bmc_shared", "driver_info_fault", "deploy_refusal"}
+)
 _LATE_HEARTBEATS: Final = 2  # missing heartbeats: the conductor may be dead
-_LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
+_MOST_LISTED: Final = 8
+_ADJECTIVES: Final = (State.MANAGEABLE, State.AVAILABLE, State.ACTIVE)
 _ADVICE_IF_OFF: Final = (
     "power it on (baremetal node power on), unless it shall be off: its user's system does not run"
 )
 
 
-_ADJECTIVES: Final = (State.MANAGEABLE, State.AVAILABLE, State.ACTIVE)
-_END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
-_ACTIONS_IF_RETIRED: Final = {
-    State.ACTIVE: "{now}; after deleted (baremetal node undeploy) it is cleaned and stays "
-    "manageable",
-    State.MANAGEABLE: "delete the node (baremetal node delete), or "
-    f"{_END_OF_RETIREMENT}, and ask for provide (baremetal node provide)",
-    State.AVAILABLE: "ask for manage, so that nothing is deployed on it (baremetal node manage); "
-    f"or {_END_OF_RETIREMENT}",
-}
+class Silence(NamedTuple):
+    since: datetime
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSituation:
-    """The facts about a node that the rules read.
+    """The facts about a node that the rules read, and clauses of their sentences.
 
     ``refusal``: why nothing can be written.
     ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
@@ -66,566 +117,376 @@ class NodeSituation:
     node: Node
     runs: Sequence[StepRun]
     run: StepRun | None
-    bmc: Json | None
-    no_worker_since: datetime | None
-    host: str | None
-    nobody: str | None
-    unreachable: str | None
-    unusable: str | None
     conductors: Mapping[str, Conductor]
     deploying: int
     cleaning: int
     power_corrections: Sequence[tuple[datetime, str]]
     options: Options
     now: datetime
+    host: str | None = None
+    nobody: str | None = None
+    unreachable: str | None = None
+    unusable: str | None = None
+    bmc: Json | None = None
+    no_worker_since: datetime | None = None
     bmc_shared: str | None = None
     driver_info_fault: str | None = None
     deploy_refusal: str | None = None
 
-
-_MOST_LISTED: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The reason, its begin, and the next action: of the service, or of the operator."""
-
-    cause: str
-    since: datetime | None
-    next_action: str
-
-
-Rule = Callable[[NodeSituation], Cause | None]
-
-
-def find(situation: NodeSituation) -> Cause:
-    """Return the first cause that applies; the state's own at the end."""
-    return next(cause for rule in _RULES if (cause := rule(situation)) is not None)
-
-
-# ------------------------------------------------------------------------------- conductors
-
-
-def _nothing_can_be_written(s: NodeSituation) -> Cause | None:
-    """The database refuses writes; heartbeats, locks and steps are stale meanwhile."""
-    if s.refusal is None:
-        return None
-    return Cause(
-        f"{s.refusal}", s.refusal.since,
-        "make room on the disk, or see why the database of [database]connection fails: work goes "
-        "on by itself with the next write",
-    )  # fmt: skip
-
-
-def _holder_is_away(s: NodeSituation) -> Cause | None:
-    """The node's lock belongs to a conductor that is dead, paused, or ends its work."""
-    node = s.node
-    holder = s.conductors.get(node.reservation) if node.reservation else None
-    if node.reservation is None or (holder and holder.alive and not _is_late(s, holder)):
-        return None
-    reservation = f"conductor {node.reservation} holds the node for {node.reserved_for}"
-    if holder is None:
-        return Cause(
-            f"{reservation}, and is not registered", node.reserved_at,
-            f"start conductor {node.reservation} again (bloomery conductor): it frees what it held",
-        )  # fmt: skip
-    if not holder.online and holder.silent_s < s.options.heartbeat_timeout:
-        return Cause(
-            f"{reservation}, is off line and ends its work", node.reserved_at,
-            "wait: when it ends the node is free, or another conductor continues its flow",
-        )  # fmt: skip
-    timeout_s, silent_s = s.options.heartbeat_timeout, holder.silent_s
-    return Cause(
-        f"{reservation}, and sent no heartbeat for {silent_s:.0f} s",
-        s.now - timedelta(seconds=silent_s),
-        f"look at conductor {holder.hostname} (bloomery conductor list); another conductor frees "
-        f"its nodes and continues their flows after {timeout_s} s, or it does so itself when it "
-        "starts again",
-    )
-
-
-def _is_late(s: NodeSituation, conductor: Conductor) -> bool:
-    return conductor.silent_s > _LATE_HEARTBEATS * s.options.heartbeat_interval
-
-
-def _nobody_serves(s: NodeSituation) -> Cause | None:
-    if s.nobody is None or s.node.reservation is not None:
-        return None
-    return Cause(
-        f"no conductor serves the node: {s.nobody}", None,
-        "start a conductor with this driver and conductor group ([DEFAULT]enabled_hardware_types, "
-        "[conductor]conductor_group), or change those of the node (baremetal node set)",
-    )  # fmt: skip
-
-
-def _flow_is_orphaned(s: NodeSituation) -> Cause | None:
-    """The node has an open flow but no lock, and the flow waits for no call."""
-    if s.run is None or s.node.reservation or s.run.state not in (Run.RUNNING, Run.AGAIN):
-        return None
-    left_by = f", left by conductor {s.run.conductor}" if s.run.conductor else ""
-    return Cause(
-        f"no conductor runs its flow{left_by}: step {s.run.step.name}", s.run.started_at,
-        f"wait: conductor {s.host} continues the flow within "
-        f"{s.options.check_provision_state_interval} s",
-    )  # fmt: skip
-
-
-def _conductor_is_out_of_reach(s: NodeSituation) -> Cause | None:
-    if s.unreachable is None or s.host is None:
-        return None
-    conductor = s.conductors.get(s.host)
-    late = "" if conductor is None or not _is_late(s, conductor) else (
-        f", and it sent no heartbeat for {conductor.silent_s:.0f} s"
-    )  # fmt: skip
-    return Cause(
-        f"conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}{late}",
-        s.now - timedelta(seconds=conductor.silent_s) if conductor and late else None,
-        f"check the connection to conductor {s.host}: its network, the message broker "
-        "([DEFAULT]transport_url), its process (bloomery conductor list); its work continues",
-    )
-
-
-def _driver_is_unusable(s: NodeSituation) -> Cause | None:
-    if s.unusable is None:
-        return None
-    return Cause(
-        f"conductor {s.host} cannot use the node's driver: {s.unusable}", None,
-        "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of "
-        "interfaces), or change the node's driver or interfaces (baremetal node set)",
-    )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------- flows
-
-
-def _driver_info_is_unfit(s: NodeSituation) -> Cause | None:
-    """A key of driver_info is missing or wrong, so that the BMC cannot be asked."""
-    if s.driver_info_fault is None or s.runs:
-        return None
-    return Cause(
-        f"{_is_in(s.node)}; its BMC cannot be asked: "
-        f"{secrets.mask(s.driver_info_fault)}", None,
-        "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
-        "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
-        "manage)",
-    )  # fmt: skip
-
-
-def _step_is_held(s: NodeSituation) -> Cause | None:
-    if s.run is None or s.run.state != Run.HELD:
-        return None
-    return Cause(
-        f"{s.run.phase} is held: {s.run.reason}", s.run.started_at,
-        "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
-    )  # fmt: skip
-
-
-def _waits_for_call(s: NodeSituation) -> Cause | None:
-    if s.run is None or s.run.state != Run.WAITING:
-        return None
-    info = s.node.driver_internal_info
-    last, place = info.get(agents.LAST_HEARTBEAT), info.get("agent_url")
-    heard = (
-        f"whose last heartbeat came at {last} from {place}"
-        if place
-        else "which sent no heartbeat in this boot"
-    )
-    return Cause(
-        f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",
-        s.run.started_at,
-        f"wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
-    )  # fmt: skip
-
-
-def _step_bears_an_outage(s: NodeSituation) -> Cause | None:
-    if s.run is None or s.run.state != Run.AGAIN or s.run.deadline_at is None:
-        return None
-    return Cause(
-        f"step {s.run.step.name} of {s.run.phase} is tried again: {s.run.reason}",
-        s.run.started_at, f"{_LOOK_AT_BMC}, or wait: {s.run.reason}",
-    )  # fmt: skip
-
-
-def _step_waits_for_a_worker(s: NodeSituation) -> Cause | None:
-    """The step is due, and the conductor has no free worker."""
-    if s.run is None or s.run.state != Run.AGAIN or s.no_worker_since is None:
-        return None
-    return Cause(
-        f"step {s.run.step.name} of {s.run.phase} is due, and no worker of conductor "
-        f"{s.node.reservation} is free", s.no_worker_since,
-        "wait, or give that conductor more workers: [conductor]workers_pool_size",
-    )  # fmt: skip
-
-
-def _step_waits_for_the_bmc(s: NodeSituation) -> Cause | None:
-    """The BMC failed to answer during the step, which tolerates that for a while."""
-    run = s.run
-    if run is None or run.step.child or (silence := _silence(s, run.started_at)) is None:
-        return None
-    since, sentence = silence
-    own = f" ({run.reason})" if run.state == Run.AGAIN and run.reason else ""
-    return Cause(
-        f"step {run.step.name} of {run.phase} waits{own}: {sentence}", since,
-        f"{_LOOK_AT_BMC}, or wait: step {run.step.name} goes on when it answers, or fails",
-    )  # fmt: skip
-
-
-def _step_goes_on(s: NodeSituation) -> Cause | None:
-    if s.run is None:
-        return None
-    on_child = f" on child node {s.run.step.child}" if s.run.step.child else ""
-    again = "; it was repeated after an interruption" if s.run.recovery_weight else ""
-    paused = f": {s.run.reason}" if s.run.state == Run.AGAIN and s.run.reason else ""
-    return Cause(
-        f"step {s.run.step.name} of {s.run.phase} runs{on_child}{paused}{again}", s.run.started_at,
-        f"wait: step {s.run.step.name} of {s.run.phase} runs",
-    )  # fmt: skip
-
-
-def _is_locked(s: NodeSituation) -> Cause | None:
-    node = s.node
-    if node.reservation is None:
-        return None
-    power = f"; its power changes to {node.target_power_state}" if (
-        node.target_power_state
-    ) else ""  # fmt: skip
-    return Cause(
-        f"conductor {node.reservation} holds the node for {node.reserved_for}{power}",
-        node.reserved_at, "wait: the lock is free when that is done",
-    )  # fmt: skip
-
-
-def _is_underway_alone(s: NodeSituation) -> Cause | None:
-    if s.node.provision_state not in states.UNSTABLE_STATES:
-        return None
-    return Cause(
-        f"it is {s.node.provision_state}, and has no flow",
-        s.node.provision_updated_at, "wait: the conductor ends this state at its next check",
-    )  # fmt: skip
-
-
-# -------------------------------------------------------------------------------- left alone
-
-
-def _login_is_refused(s: NodeSituation) -> Cause | None:
-    refusal = None if s.bmc is None else s.bmc.get("login_refused")
-    if not refusal:
-        return None
-    return Cause(
-        f"the BMC refuses the login; attempts so far: {refusal['tries']}",
-        _time(refusal["since"]),
-        "correct user name and password in driver_info (baremetal node set --driver-info): "
-        f"the next attempt is at {_short(refusal['next_try_at'])}, or when driver_info changes",
-    )
-
-
-def _power_failed(s: NodeSituation) -> Cause | None:
-    if not s.node.maintenance or s.node.fault != POWER_FAILURE:
-        return None
-    every_s = s.options.power_failure_recovery_interval
-    action = (
-        f"{_LOOK_AT_BMC}, and end maintenance when it answers again (baremetal node maintenance "
-        "unset)"
-    )
-    if every_s:
-        action = (
-            f"{_LOOK_AT_BMC}: maintenance ends by itself when it answers again; it is asked after "
-            f"{every_s} to {4 * every_s} s, and within {every_s} s once anything has reached it"
-        )
-    since = _since_bmc(s) or s.node.maintenance_at
-    return Cause(f"the BMC does not answer: {_reason(s)}", since, action)
-
-
-def _reason(s: NodeSituation) -> str:
-    return str(
-        secrets.mask(s.node.maintenance_reason or s.node.last_error or "no reason is recorded")
-    )
-
-
-def _since_bmc(s: NodeSituation) -> datetime | None:
-    return None if s.bmc is None else _time(s.bmc.get("last_contact_at"))
-
-
-def _silence(s: NodeSituation, after: datetime | None = None) -> tuple[datetime, str] | None:
-    """Return the time of the BMC's first silence, and a sentence; None: the BMC is not silent."""
-    bmc = s.bmc or {}
-    since, asked_at = _time(bmc.get("silent_since")), _time(bmc.get("last_error_at"))
-    if since is None or asked_at is None or (after and asked_at < after):
-        return None
-    return since, (
-        f"the BMC does not answer since {since:%H:%M:%S} UTC, asked last at {asked_at:%H:%M:%S}: "
-        f"{secrets.mask(bmc['last_error'])}"
-    )
-
-
-def _bmc_is_left_alone(s: NodeSituation) -> Cause | None:
-    if s.bmc is None or not s.bmc.get("left_alone"):
-        return None
-    return Cause(
-        f"the BMC failed again and again and is left alone: {secrets.mask(s.bmc['last_error'])}",
-        _time(s.bmc.get("last_error_at")),
-        f"{_LOOK_AT_BMC}; it is tried again at {_short(s.bmc['next_try_at'])}, and at once by an "
-        "order of power or boot device, or by manage (baremetal node power, baremetal node boot "
-        "device set, baremetal node manage)",
-    )
-
-
-def _bmc_is_silent(s: NodeSituation) -> Cause | None:
-    if s.node.maintenance or (silence := _silence(s)) is None:
-        return None
-    since, sentence = silence
-    return Cause(
-        f"{_is_in(s.node)}, and {sentence}", since,
-        f"{_LOOK_AT_BMC}: nothing that needs it can be done; once it answers again, "
-        f"{_action_by_state(s)}",
-    )  # fmt: skip
-
-
-def _fault_is_set(s: NodeSituation) -> Cause | None:
-    """A flow that failed has put the node into maintenance."""
-    node = s.node
-    if not node.maintenance or node.fault is None:
-        return None
-    return Cause(
-        f"{_is_in(node)}, and in maintenance for {node.fault}: {_reason(s)}",
-        node.maintenance_at, _action_by_state(s),
-    )  # fmt: skip
-
-
-def _is_in_maintenance(s: NodeSituation) -> Cause | None:
-    if not s.node.maintenance:
-        return None
-    reason = secrets.mask(s.node.maintenance_reason)
-    return Cause(
-        "an operator has set maintenance" + (f": {reason}" if reason else ""),
-        s.node.maintenance_at,
-        "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
-    )  # fmt: skip
-
-
-# ------------------------------------------------------------------------ what may be asked
-
-
-def _limit_is_reached(s: NodeSituation) -> Cause | None:
-    """A deployment, or the cleaning on the way to available, would be refused now."""
-    options, state = s.options, s.node.provision_state
-    if state == State.AVAILABLE and s.deploying >= options.max_concurrent_deploy:
-        count, option, work = s.deploying, "max_concurrent_deploy", "deployments"
-    elif state in (State.ACTIVE, State.MANAGEABLE) and s.cleaning >= options.max_concurrent_clean:
-        count, option, work = s.cleaning, "max_concurrent_clean", "cleanings"
-    else:
-        return None
-    return Cause(
-        f"{count} {work} run, the limit of [conductor]{option}: another one is refused", None,
-        f"{_action_by_state(s)}; wait for others to end first, or raise [conductor]{option}",
-    )  # fmt: skip
-
-
-def _bmc_is_shared(s: NodeSituation) -> Cause | None:
-    """Another node has the same BMC and system: both are synchronised with one machine."""
-    if s.bmc_shared is None:
-        return None
-    return Cause(
-        f"{_is_in(s.node)}; {secrets.mask(s.bmc_shared)}", None,
-        "correct address or system in driver_info of one of the nodes, or delete one",
-    )  # fmt: skip
-
-
-def _inspection_left_out(s: NodeSituation) -> Cause | None:
-    """Another node has the addresses of ports that the last inspection found."""
-    left_out = s.node.driver_internal_info.get(LEFT_OUT_BY_INSPECTION)
-    if not left_out:
-        return None
-    return Cause(
-        f"{_is_in(s.node)}; its last inspection left out "
-        f"{secrets.mask(', '.join(left_out[:_MOST_LISTED]))}",
-        s.node.inspection_finished_at,
-        "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
-        "delete the wrong port or node (baremetal port delete), and inspect again",
-    )  # fmt: skip
-
-
-def _power_was_corrected(s: NodeSituation) -> Cause | None:
-    """The machine was in another power state than recorded, less than a day ago."""
-    if not s.power_corrections:
-        return None
-    at, event = s.power_corrections[-1]
-    return Cause(
-        f"{_is_in(s.node)}; {secrets.mask(event)} (at {at:%H:%M:%S} UTC)", at,
-        "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
-        "and set the wanted power state (baremetal node power on, or off)",
-    )  # fmt: skip
-
-
-def _console_is_down(s: NodeSituation) -> Cause | None:
-    """The node's conductor is gone, and its successor could not start the console."""
-    console = s.node.driver_internal_info.get("console") or {}
-    if not s.node.console_enabled or not console.get("error"):
-        return None
-    return Cause(
-        f"its console is enabled, and conductor {console['conductor']} could not start it: "
-        f"{secrets.mask(console['error'])}", None,
-        f"{_action_by_state(s)}; correct the cause, and enable the console again "
-        "(baremetal node console enable)",
-    )  # fmt: skip
-
-
-def _is_protected(s: NodeSituation) -> Cause | None:
-    if not s.node.protected or s.node.provision_state not in (State.ACTIVE, State.RESCUE):
-        return None
-    reason = secrets.mask(s.node.protected_reason)
-    return Cause(
-        "it is protected: deleted and rebuild are refused" + (f" ({reason})" if reason else ""),
-        None,
-        f"{_action_by_state(s)}; set protected to false before deleted or rebuild "
-        "(baremetal node unset --protected)",
-    )  # fmt: skip
-
-
-def _is_retired(s: NodeSituation) -> Cause | None:
-    """An available node gets there where automated cleaning is off; see ``cleaning.check``."""
-    state = s.node.provision_state
-    action = _ACTIONS_IF_RETIRED.get(State(state)) if s.node.retired and state else None
-    if action is None:
-        return None
-    effect = (
-        "no allocation takes it" if state == State.AVAILABLE else "it will not become available"
-    )
-    reason = secrets.mask(s.node.retired_reason)
-    return Cause(
-        f"it is retired: {effect}" + (f" ({reason})" if reason else ""), None,
-        action.format(now=_action_by_state(s)),
-    )  # fmt: skip
-
-
-def _is_allocated(s: NodeSituation) -> Cause | None:
-    node = s.node
-    if node.provision_state != State.AVAILABLE or node.instance_uuid is None:
-        return None
-    whose = "a user"
-    way_back = "remove its instance (baremetal node deploy, baremetal node unset --instance-uuid)"
-    if node.allocation_uuid:
-        whose = f"allocation {node.allocation_uuid}"
-        way_back = "delete the allocation (baremetal node deploy, baremetal allocation delete)"
-    return Cause(
-        f"{whose} has reserved it for instance {node.instance_uuid}", None,
-        f"ask for active, or {way_back}",
-    )  # fmt: skip
-
-
-def _deployment_is_refused(s: NodeSituation) -> Cause | None:
-    """The node waits for a deployment, and its settings do not allow one."""
-    if s.deploy_refusal is None:
-        return None
-    return Cause(
-        f"{_is_in(s.node)}, and a deployment would be refused: "
-        f"{secrets.mask(s.deploy_refusal)}", None,
-        "set what is named (baremetal node set), and ask again: bloomery node deploy --check",
-    )  # fmt: skip
-
-
-def _looks_mistaken(s: NodeSituation) -> Cause | None:
-    """The node can be deployed, and probably not as its operator means."""
-    is_available = s.node.provision_state == State.AVAILABLE
-    doubts = rules.list_doubts(s.node) if is_available else []
-    if not doubts:
-        return None
-    return Cause(
-        f"{_is_in(s.node)}; {secrets.mask('; '.join(doubts))}", None,
-        "set what is named (baremetal node set), or ask for active (baremetal node deploy)",
-    )  # fmt: skip
-
-
-def _state_says_all(s: NodeSituation) -> Cause:
-    node, state = s.node, str(s.node.provision_state or "unknown")
-    off = ", and is powered off" if _is_off(node) else ""
-    error = ""
-    if node.last_error is not None:
-        rests = "" if _failed(node) else "; the last error is"
-        error = f"{rests}: {secrets.mask(node.last_error)}"
-    is_well = not (off or error or state in (*states.FAILURE_STATES, State.ERROR))
-    return Cause(
-        f"{'nothing is wrong: ' if is_well else ''}{_is_in(node)}{off}{error}",
-        node.provision_updated_at, _action_by_state(s),
-    )  # fmt: skip
-
-
-def _is_in(node: Node) -> str:
-    """Return the state as a clause; most states are nouns, a few are adjectives."""
-    state = str(node.provision_state or "unknown")
-    return f"it is {state}" if state in _ADJECTIVES else f"it is in {state}"
-
-
-def _is_off(node: Node) -> bool:
-    return node.provision_state == State.ACTIVE and node.power_state == states.Power.OFF
-
-
-def _failed(node: Node) -> bool:
-    """Whether the state itself is about the last error."""
-    state = node.provision_state
-    return state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
-
-
-def _action_by_state(s: NodeSituation) -> str:
-    node, state = s.node, s.node.provision_state
-    if state == State.ENROLL and node.last_error is not None:
+    # -------------------------------------------------------------------------- conductors
+
+    @property
+    def holder(self) -> Conductor | None:
+        return self.conductors.get(self.node.reservation or "")
+
+    @property
+    def absent_holder(self) -> Conductor | None:
+        """Return the lock's conductor if it is dead, paused, or ends its work."""
+        holder = self.holder
+        return holder if holder and (not holder.alive or self._is_late(holder)) else None
+
+    @property
+    def late_host(self) -> Conductor | None:
+        host = self.conductors.get(self.host or "")
+        return host if host and self._is_late(host) else None
+
+    def _is_late(self, conductor: Conductor) -> bool:
+        return conductor.silent_s > _LATE_HEARTBEATS * self.options.heartbeat_interval
+
+    @property
+    def holder_heard_at(self) -> datetime:
+        return self.now - timedelta(seconds=self.holder.silent_s if self.holder else 0)
+
+    @property
+    def host_heard_at(self) -> datetime:
+        return self.now - timedelta(seconds=self.late_host.silent_s if self.late_host else 0)
+
+    @property
+    def lock(self) -> str:
+        return f"conductor {self.node.reservation} holds the node for {self.node.reserved_for}"
+
+    # ------------------------------------------------------------------------------- flows
+
+    def runs_as(self, *run_states: Run) -> bool:
+        return self.run is not None and self.run.state in run_states
+
+    @property
+    def step(self) -> str:
+        return "" if self.run is None else f"step {self.run.step.name} of {self.run.phase}"
+
+    @property
+    def pause(self) -> str | None:
+        """Return what the step waits for between two attempts."""
+        return self.run.reason if self.run and self.run.state == Run.AGAIN else None
+
+    @property
+    def agent_heard(self) -> str:
+        info = self.node.driver_internal_info
+        last, place = info.get(agents.LAST_HEARTBEAT), info.get("agent_url")
+        if place:
+            return f"whose last heartbeat came at {last} from {place}"
+        return "which sent no heartbeat in this boot"
+
+    # ----------------------------------------------------------------------------- the BMC
+
+    @property
+    def login_refused(self) -> Json | None:
+        refusal = (self.bmc or {}).get("login_refused")
+        return refusal and refusal | {"since": _time(refusal["since"])}
+
+    @property
+    def bmc_heard_at(self) -> datetime | None:
+        return _time((self.bmc or {}).get("last_contact_at")) or self.node.maintenance_at
+
+    @property
+    def bmc_failed_at(self) -> datetime | None:
+        return _time((self.bmc or {}).get("last_error_at"))
+
+    @property
+    def next_try(self) -> str:
+        """Return the time of the next call of the BMC, or login, to the second."""
+        bmc = self.login_refused or self.bmc or {}
+        at = _time(bmc.get("next_try_at"))
+        return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+    def silence(self, after: datetime | None = None) -> Silence | None:
+        """Return the BMC's silence; None: it is not silent, or was not asked ``after`` a time."""
+        bmc = self.bmc or {}
+        since, asked_at = _time(bmc.get("silent_since")), self.bmc_failed_at
+        if since is None or asked_at is None or (after and asked_at < after):
+            return None
+        return Silence(since, (
+            f"the BMC does not answer since {since:%H:%M:%S} UTC, asked last at "
+            f"{asked_at:%H:%M:%S}: {bmc['last_error']}"
+        ))  # fmt: skip
+
+    @property
+    def step_silence(self) -> Silence | None:
+        run = self.run
+        return None if run is None or run.step.child else self.silence(run.started_at)
+
+    # --------------------------------------------------------------------------- the state
+
+    def stays(self, *provision_states: State) -> bool:
+        return self.node.provision_state in provision_states
+
+    @property
+    def in_state(self) -> str:
+        """Return the state as a clause; most states are nouns, a few are adjectives."""
+        state = self.node.provision_state or "unknown"
+        return f"it is {state}" if state in _ADJECTIVES else f"it is in {state}"
+
+    @property
+    def off(self) -> str:
+        is_off = self.stays(State.ACTIVE) and self.node.power_state == states.Power.OFF
+        return ", and is powered off" if is_off else ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the state itself is about the last error."""
+        return self.node.provision_state in states.STATES_OF_ERRORS
+
+    @property
+    def fault_reason(self) -> str:
+        return self.node.maintenance_reason or self.node.last_error or "no reason is recorded"
+
+    @property
+    def action_by_state(self) -> str:
+        node, state = self.node, self.node.provision_state
+        if state == State.ENROLL and node.last_error is not None:
+            return (
+                "read last_error, correct its cause, and ask for manage again (baremetal node "
+                "manage)"
+            )
+        words = states.advice(state, maintenance=bool(node.maintenance))
+        if self.off and not node.maintenance:
+            words = _ADVICE_IF_OFF
+        if self.has_failed and (logs := node.driver_internal_info.get("agent_logs")):
+            words += f"; the logs of its ramdisk are in {logs['file']} on {logs['host']}"
+        if node.last_error is None or node.maintenance or self.has_failed:
+            return words
         return (
-            "read last_error, correct its cause, and ask for manage again (baremetal node manage)"
+            "correct the cause in last_error (baremetal node show --fields last_error), and "
+            f"repeat what failed; or {words}"
         )
-    words = states.advice(state, maintenance=bool(node.maintenance))
-    if _is_off(node) and not node.maintenance:
-        words = _ADVICE_IF_OFF
-    if _failed(node) and (logs := node.driver_internal_info.get("agent_logs")):
-        words += f"; the logs of its ramdisk are in {logs['file']} on {logs['host']}"
-    if node.last_error is None or node.maintenance or _failed(node):
-        return words
-    return (
-        "correct the cause in last_error (baremetal node show --fields last_error), and repeat "
-        f"what failed; or {words}"
-    )
 
+    @property
+    def failed_console(self) -> Json | None:
+        console = self.node.driver_internal_info.get("console") or {}
+        return console if self.node.console_enabled and console.get("error") else None
 
-def _short(time: str | None) -> str:
-    """Return a time of the conductor's facts to the second."""
-    at = _time(time)
-    return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    @property
+    def ports_left_out(self) -> str:
+        left_out = self.node.driver_internal_info.get(LEFT_OUT_BY_INSPECTION) or []
+        return ", ".join(left_out[:_MOST_LISTED])
+
+    @property
+    def code(self) -> str:
+        return rules.find_problem(self.node, self.host) or ""
 
 
 def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-_RULES: Final[tuple[Rule, ...]] = (
-    _nothing_can_be_written,
-    _holder_is_away,
-    _nobody_serves,
-    _flow_is_orphaned,
-    _conductor_is_out_of_reach,
-    _driver_is_unusable,
-    _step_is_held,
-    _waits_for_call,
-    _step_bears_an_outage,
-    _step_waits_for_a_worker,
-    _step_waits_for_the_bmc,
-    _step_goes_on,
-    _driver_info_is_unfit,
-    _login_is_refused,
-    _is_locked,
-    _is_underway_alone,
-    _power_failed,
-    _bmc_is_left_alone,
-    _bmc_is_silent,
-    _fault_is_set,
-    _is_in_maintenance,
-    _bmc_is_shared,
-    _inspection_left_out,
-    _power_was_corrected,
-    _limit_is_reached,
-    _console_is_down,
-    _is_protected,
-    _is_allocated,
-    _is_retired,
-    _deployment_is_refused,
-    _looks_mistaken,
-    _state_says_all,
+# ----------------------------------------------------------------------------------- the table
+
+_LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
+_ASK_CONDUCTOR: Final = (
+    "check the connection to conductor {s.host}: its network, the message broker "
+    "([DEFAULT]transport_url), its process (bloomery conductor list); its work continues"
 )
+_STEP_RUNS: Final = "{s.step} runs{s.run.step.child: on child node %s}{s.pause:: %s}"
+_END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
+
+OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
+    # heartbeats, locks and steps are stale meanwhile
+    Rule("database_refuses_writes", lambda s: s.refusal, "{fact}",
+         "make room on the disk, or see why the database of [database]connection fails: work goes "
+         "on by itself with the next write", since="fact.since"),
+    # --- conductors
+    Rule("lock_of_unknown_conductor", lambda s: s.node.reservation and s.holder is None,
+         "{s.lock}, and is not registered",
+         "start conductor {s.node.reservation} again (bloomery conductor): it frees what it held",
+         since="s.node.reserved_at"),
+    Rule("lock_of_ending_conductor",
+         lambda s: (holder := s.absent_holder) and not holder.online
+         and holder.silent_s < s.options.heartbeat_timeout,
+         "{s.lock}, is off line and ends its work",
+         "wait: when it ends the node is free, or another conductor continues its flow",
+         since="s.node.reserved_at"),
+    Rule("lock_of_silent_conductor", lambda s: s.absent_holder,
+         "{s.lock}, and sent no heartbeat for {fact.silent_s:.0f} s",
+         "look at conductor {fact.hostname} (bloomery conductor list); another conductor frees its "
+         "nodes and continues their flows after {s.options.heartbeat_timeout} s, or it does so "
+         "itself when it starts again", since="s.holder_heard_at"),
+    Rule("no_conductor", lambda s: s.nobody is not None and s.node.reservation is None,
+         "no conductor serves the node: {s.nobody}",
+         "start a conductor with this driver and conductor group ([DEFAULT]enabled_hardware_types, "
+         "[conductor]conductor_group), or change those of the node (baremetal node set)"),
+    # an open flow without a lock, which waits for no call
+    Rule("flow_orphaned",
+         lambda s: not s.node.reservation and s.runs_as(Run.RUNNING, Run.AGAIN),
+         "no conductor runs its flow{s.run.conductor:, left by conductor %s}: step "
+         "{s.run.step.name}",
+         "wait: conductor {s.host} continues the flow within "
+         "{s.options.check_provision_state_interval} s", since="s.run.started_at"),
+    Rule("conductor_silent", lambda s: s.unreachable is not None and s.late_host,
+         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}, and "
+         "it sent no heartbeat for {fact.silent_s:.0f} s", _ASK_CONDUCTOR, since="s.host_heard_at"),
+    Rule("conductor_unreachable", lambda s: s.unreachable is not None and s.host is not None,
+         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}",
+         _ASK_CONDUCTOR),
+    Rule("driver_unusable", lambda s: s.unusable is not None,
+         "conductor {s.host} cannot use the node's driver: {s.unusable}",
+         "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of interfaces), "
+         "or change the node's driver or interfaces (baremetal node set)"),
+    # --- flows
+    Rule("step_held", lambda s: s.runs_as(Run.HELD), "{s.run.phase} is held: {s.run.reason}",
+         "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
+         since="s.run.started_at"),
+    Rule("step_waits_for_call", lambda s: s.runs_as(Run.WAITING),
+         "{s.step} waits for a call of the agent, {s.agent_heard}",
+         "wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
+         since="s.run.started_at"),
+    Rule("step_tolerates_outage", lambda s: s.runs_as(Run.AGAIN) and s.run and s.run.deadline_at,
+         "{s.step} is tried again: {s.run.reason}", _LOOK_AT_BMC + ", or wait: {s.run.reason}",
+         since="s.run.started_at"),
+    Rule("step_without_worker", lambda s: s.runs_as(Run.AGAIN) and s.no_worker_since,
+         "{s.step} is due, and no worker of conductor {s.node.reservation} is free",
+         "wait, or give that conductor more workers: [conductor]workers_pool_size", since="fact"),
+    # the step tolerates a silent BMC for a while
+    Rule("step_waits_for_bmc", lambda s: s.step_silence,
+         "{s.step} waits{s.pause: (%s)}: {fact.sentence}",
+         _LOOK_AT_BMC + ", or wait: step {s.run.step.name} goes on when it answers, or fails",
+         since="fact.since"),
+    Rule("step_repeated", lambda s: s.run and s.run.recovery_weight,
+         _STEP_RUNS + "; it was repeated after an interruption", "wait: {s.step} runs",
+         since="s.run.started_at"),
+    Rule("step_runs", lambda s: s.run, _STEP_RUNS, "wait: {s.step} runs",
+         since="s.run.started_at"),
+    Rule("driver_info_unfit", lambda s: s.driver_info_fault is not None and not s.runs,
+         "{s.in_state}; its BMC cannot be asked: {s.driver_info_fault}",
+         "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
+         "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
+         "manage)"),
+    Rule("login_refused", lambda s: s.login_refused,
+         "the BMC refuses the login; attempts so far: {fact[tries]}",
+         "correct user name and password in driver_info (baremetal node set --driver-info): the "
+         "next attempt is at {s.next_try}, or when driver_info changes", since="fact[since]"),
+    Rule("locked", lambda s: s.node.reservation,
+         "{s.lock}{s.node.target_power_state:; its power changes to %s}",
+         "wait: the lock is free when that is done", since="s.node.reserved_at"),
+    Rule("state_without_flow", lambda s: s.stays(*states.UNSTABLE_STATES),
+         "it is {s.node.provision_state}, and has no flow",
+         "wait: the conductor ends this state at its next check",
+         since="s.node.provision_updated_at"),
+    # --- nodes that are left alone
+    Rule("power_failure",
+         lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE
+         and (every_s := s.options.power_failure_recovery_interval) and (every_s, 4 * every_s),
+         "the BMC does not answer: {s.fault_reason}",
+         _LOOK_AT_BMC + ": maintenance ends by itself when it answers again; it is asked after "
+         "{fact[0]} to {fact[1]} s, and within {fact[0]} s once anything has reached it",
+         since="s.bmc_heard_at"),
+    Rule("power_failure", lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE,
+         "the BMC does not answer: {s.fault_reason}",
+         _LOOK_AT_BMC + ", and end maintenance when it answers again (baremetal node maintenance "
+         "unset)", since="s.bmc_heard_at"),
+    Rule("bmc_left_alone", lambda s: s.bmc and s.bmc.get("left_alone"),
+         "the BMC failed again and again and is left alone: {s.bmc[last_error]}",
+         _LOOK_AT_BMC + "; it is tried again at {s.next_try}, and at once by an order of power or "
+         "boot device, or by manage (baremetal node power, baremetal node boot device set, "
+         "baremetal node manage)", since="s.bmc_failed_at"),
+    Rule("bmc_silent", lambda s: not s.node.maintenance and s.silence(),
+         "{s.in_state}, and {fact.sentence}",
+         _LOOK_AT_BMC + ": nothing that needs it can be done; once it answers again, "
+         "{s.action_by_state}", since="fact.since"),
+    # a flow that failed has put the node into maintenance
+    Rule("{s.code}", lambda s: s.node.maintenance and s.node.fault,
+         "{s.in_state}, and in maintenance for {fact}: {s.fault_reason}", "{s.action_by_state}",
+         since="s.node.maintenance_at"),
+    Rule("maintenance", lambda s: s.node.maintenance,
+         "an operator has set maintenance{s.node.maintenance_reason:: %s}",
+         "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
+         since="s.node.maintenance_at"),
+    # --- what may be asked
+    # both are synchronised with one machine
+    Rule("bmc_shared", lambda s: s.bmc_shared is not None, "{s.in_state}; {s.bmc_shared}",
+         "correct address or system in driver_info of one of the nodes, or delete one"),
+    # another node has the addresses of ports that the last inspection found
+    Rule("ports_left_out", lambda s: s.ports_left_out,
+         "{s.in_state}; its last inspection left out {fact}",
+         "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
+         "delete the wrong port or node (baremetal port delete), and inspect again",
+         since="s.node.inspection_finished_at"),
+    Rule("power_corrected", lambda s: s.power_corrections and s.power_corrections[-1],
+         "{s.in_state}; {fact[1]} (at {fact[0]:%H:%M:%S} UTC)",
+         "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
+         "and set the wanted power state (baremetal node power on, or off)", since="fact[0]"),
+    Rule("deploy_limit",
+         lambda s: s.stays(State.AVAILABLE) and s.deploying >= s.options.max_concurrent_deploy,
+         "{s.deploying} deployments run, the limit of [conductor]max_concurrent_deploy: another "
+         "one is refused",
+         "{s.action_by_state}; wait for others to end first, or raise "
+         "[conductor]max_concurrent_deploy"),
+    Rule("clean_limit",
+         lambda s: s.stays(State.ACTIVE, State.MANAGEABLE)
+         and s.cleaning >= s.options.max_concurrent_clean,
+         "{s.cleaning} cleanings run, the limit of [conductor]max_concurrent_clean: another one is "
+         "refused",
+         "{s.action_by_state}; wait for others to end first, or raise "
+         "[conductor]max_concurrent_clean"),
+    # the node's conductor is gone, and its successor tried
+    Rule("console_down", lambda s: s.failed_console,
+         "its console is enabled, and conductor {fact[conductor]} could not start it: "
+         "{fact[error]}",
+         "{s.action_by_state}; correct the cause, and enable the console again (baremetal node "
+         "console enable)"),
+    Rule("protected", lambda s: s.node.protected and s.stays(State.ACTIVE, State.RESCUE),
+         "it is protected: deleted and rebuild are refused{s.node.protected_reason: (%s)}",
+         "{s.action_by_state}; set protected to false before deleted or rebuild (baremetal node "
+         "unset --protected)"),
+    Rule("allocated",
+         lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid and s.node.allocation_uuid,
+         "allocation {fact} has reserved it for instance {s.node.instance_uuid}",
+         "ask for active, or delete the allocation (baremetal node deploy, baremetal allocation "
+         "delete)"),
+    Rule("reserved", lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid,
+         "a user has reserved it for instance {fact}",
+         "ask for active, or remove its instance (baremetal node deploy, baremetal node unset "
+         "--instance-uuid)"),
+    # it gets there where automated cleaning is off
+    Rule("retired", lambda s: s.node.retired and s.stays(State.AVAILABLE),
+         "it is retired: no allocation takes it{s.node.retired_reason: (%s)}",
+         "ask for manage, so that nothing is deployed on it (baremetal node manage); or "
+         + _END_OF_RETIREMENT),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.MANAGEABLE),
+         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
+         "delete the node (baremetal node delete), or " + _END_OF_RETIREMENT + ", and ask for "
+         "provide (baremetal node provide)"),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE),
+         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
+         "{s.action_by_state}; after deleted (baremetal node undeploy) it is cleaned and stays "
+         "manageable"),
+    Rule("deploy_refused", lambda s: s.deploy_refusal is not None,
+         "{s.in_state}, and a deployment would be refused: {s.deploy_refusal}",
+         "set what is named (baremetal node set), and ask again: bloomery node deploy --check"),
+    # it can be deployed, and probably not as its operator means
+    Rule("doubtful", lambda s: s.stays(State.AVAILABLE) and "; ".join(rules.list_doubts(s.node)),
+         "{s.in_state}; {fact}",
+         "set what is named (baremetal node set), or ask for active (baremetal node deploy)"),
+    # --- the state says all
+    Rule("{s.code}",
+         lambda s: s.stays(*states.FAILURE_STATES, State.ERROR)
+         or (s.has_failed and s.node.last_error),
+         "{s.in_state}{s.node.last_error:: %s}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("last_error", lambda s: s.node.last_error,
+         "{s.in_state}{s.off}; the last error is: {fact}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("powered_off", lambda s: s.off, "{s.in_state}{fact}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("", lambda _: True, "nothing is wrong: {s.in_state}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+)  # fmt: skip

@@ -6,6 +6,7 @@ why.explain(ctx, "web-1")["next_action"]
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -28,6 +29,7 @@ Json = dict[str, Any]
 
 _RULE: Final = "baremetal:node:history:get"
 _DEPLOYING: Final = (State.DEPLOYING, State.DEPLOYWAIT)
+_GOING_ON: Final = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD)
 _CLEANING: Final = (State.DELETING, State.CLEANING, State.CLEANWAIT)
 
 
@@ -38,16 +40,12 @@ def explain(ctx: Context, ident: str) -> Json:
     is the conductor's memory of the BMC, null when the conductor cannot be called.
     """
     uuid = policy.get_uuid(ctx, ident, _RULE)
-    now = datetime.now(UTC)
     with ctx.services.db.read() as conn:
-        node = nodes.get(conn, uuid)
-        runs = steps.list_open(conn, uuid)
+        situation = _situation(ctx, conn, uuid)
         failed, by = history.find_last_error(conn, uuid), history.find_mover(conn, uuid)
-        counts = _counts(ctx, conn, node)
-        corrections = _power_corrections(conn, node, now)
-    facts = _ask_conductor(ctx, node)
-    situation = _situation(ctx, node, runs, counts, corrections, now, facts)
-    run, cause = situation.run, causes.find(situation)
+    node, now, runs, run = situation.node, situation.now, situation.runs, situation.run
+    situation = dataclasses.replace(situation, **_ask_conductor(ctx, node))
+    cause = causes.find(causes.OF_NODE, situation)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -63,6 +61,7 @@ def explain(ctx: Context, ident: str) -> Json:
         "conductor": _conductor(situation),
         "contact": {"agent": _agent(node), "bmc": situation.bmc},
         "last_error": _error(node, failed),
+        "cause_code": cause.code,
         "cause": cause.cause,
         "since": _iso(cause.since),
         "next_action": cause.next_action,
@@ -76,14 +75,11 @@ def outline(ctx: Context, uuid: str) -> Json:
     The conductor is not called, so that many nodes cost little.  Raises NodeNotFound.
     """
     policy.authorize_node(ctx, uuid, _RULE)
-    now = datetime.now(UTC)
     with ctx.services.db.read() as conn:
-        node = nodes.get(conn, uuid)
-        runs = steps.list_open(conn, uuid)
-        counts = _counts(ctx, conn, node)
-        corrections = _power_corrections(conn, node, now)
-    serving = _serving_host(ctx, node)
-    cause = causes.find(_situation(ctx, node, runs, counts, corrections, now, serving))
+        situation = _situation(ctx, conn, uuid)
+    node = situation.node
+    serving = dataclasses.replace(situation, **_serving_host(ctx, node))
+    cause = causes.find(causes.OF_NODE, serving)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -93,7 +89,23 @@ def outline(ctx: Context, uuid: str) -> Json:
     }
 
 
-def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
+def _situation(ctx: Context, conn: sa.Connection, uuid: str) -> NodeSituation:
+    """Return what rows and the ring say of a node; the conductor's facts are missing yet."""
+    now, services = datetime.now(UTC), ctx.services
+    node, runs = nodes.get(conn, uuid), steps.list_open(conn, uuid)
+    deploying, cleaning = _counts(ctx, conn, node)
+    since = now - POWER_CORRECTIONS_KEPT
+    return NodeSituation(
+        refusal=services.db.refusal, node=node, runs=runs,
+        run=next((run for run in runs if run.state in _GOING_ON), None),
+        conductors={each.hostname: each for each in services.rpc.ring.list_conductors()},
+        deploying=deploying, cleaning=cleaning,
+        power_corrections=history.list_of_type_since(conn, uuid, POWER_CORRECTION, since),
+        options=services.conf.conductor, now=now,
+    )  # fmt: skip
+
+
+def _counts(ctx: Context, conn: sa.Connection, node: Node) -> tuple[int, int]:
     """Count other nodes that deploy and clean, only where a limit could matter."""
     states_of = {State.AVAILABLE: _DEPLOYING, State.ACTIVE: _CLEANING, State.MANAGEABLE: _CLEANING}
     at_it = states_of.get(State(str(node.provision_state))) if node.provision_state else None
@@ -103,36 +115,6 @@ def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
     group = node.conductor_group if per_group else None
     count = nodes.count_in_states(conn, node.uuid, at_it, group)
     return (count, 0) if at_it is _DEPLOYING else (0, count)
-
-
-def _power_corrections(
-    conn: sa.Connection, node: Node, now: datetime
-) -> Sequence[tuple[datetime, str]]:
-    since = now - POWER_CORRECTIONS_KEPT
-    return history.list_of_type_since(conn, node.uuid, POWER_CORRECTION, since)
-
-
-def _situation(
-    ctx: Context,
-    node: Node,
-    runs: list[StepRun],
-    counts: tuple[int, int],
-    power_corrections: Sequence[tuple[datetime, str]],
-    now: datetime,
-    facts: Json,
-) -> NodeSituation:
-    ring = ctx.services.rpc.ring
-    return NodeSituation(
-        refusal=ctx.services.db.refusal,
-        node=node, runs=runs, run=_current_run(runs), bmc=facts.get("bmc"),
-        bmc_shared=facts.get("bmc_shared"), deploy_refusal=facts.get("deploy_refusal"),
-        no_worker_since=_at(facts.get("no_worker_since")),
-        host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
-        unusable=facts.get("unusable"), driver_info_fault=facts.get("driver_info_fault"),
-        conductors={each.hostname: each for each in ring.list_conductors()},
-        deploying=counts[0], cleaning=counts[1], power_corrections=power_corrections,
-        options=ctx.services.conf.conductor, now=now,
-    )  # fmt: skip
 
 
 def _serving_host(ctx: Context, node: Node) -> Json:
@@ -145,22 +127,24 @@ def _serving_host(ctx: Context, node: Node) -> Json:
 
 
 def _ask_conductor(ctx: Context, node: Node) -> Json:
-    """Ask the node's conductor about its work, or return why it cannot be asked.
+    """Return the conductor's facts about its work, or why it cannot be asked.
 
-    A conductor of another release may lack the method: the rows contain the rest.
+    A conductor of another release may lack the method, or know more facts: the rest is in rows.
     """
-    serving = _serving_host(ctx, node)
-    if (host := serving.get("host")) is None:
-        return serving
+    facts = _serving_host(ctx, node)
+    if (host := facts.get("host")) is None:
+        return facts
     try:
         work = lookup.conductor_of(ctx, node).describe_work(ctx.request, node.uuid)
     except errors.MethodUnknown:
-        return {"host": host}
+        return facts
     except errors.Unavailable as exc:
         return {"host": host, "unreachable": _reason(exc)}
     except errors.Failure as exc:
         return {"host": host, "unusable": _reason(exc)}
-    return {"host": host, **work}
+    if work.get("no_worker_since") is not None:
+        work["no_worker_since"] = datetime.fromisoformat(work["no_worker_since"])
+    return facts | {name: fact for name, fact in work.items() if name in causes.OF_CONDUCTOR}
 
 
 def _reason(failure: errors.Failure) -> str:
@@ -168,18 +152,8 @@ def _reason(failure: errors.Failure) -> str:
     return str(secrets.mask(failure.facts.get("reason") or str(failure)))
 
 
-def _current_run(runs: list[StepRun]) -> StepRun | None:
-    """Return the current step of a flow."""
-    going_on = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD)
-    return next((run for run in runs if run.state in going_on), None)
-
-
 def _age(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else round((now - since).total_seconds(), 3)
-
-
-def _at(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def _iso(at: datetime | None) -> str | None:
@@ -237,7 +211,7 @@ def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
     return min((end for end in ends if end is not None), default=None)
 
 
-def _step(run: StepRun, runs: list[StepRun], now: datetime, deadline: datetime | None) -> Json:
+def _step(run: StepRun, runs: Sequence[StepRun], now: datetime, deadline: datetime | None) -> Json:
     return {
         "flow": run.phase,
         "name": run.step.name,

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_528,
-    "lines of the tests": 134_997,  # machines in memory are of the tests alone
+    "lines of the product": 121_418,
+    "lines of the tests": 135_087,  # sentences of why are templates, whose fields a test checks
     "lines of bloomery": 3559,
-    "lines of bloomery/api": 8976,  # values of arguments and bodies in the OpenAPI document
+    "lines of bloomery/api": 8978,  # why has codes
     "lines of bloomery/cli": 6351,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5734,  # the same
+    "lines of bloomery/operations": 5549,
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 1199,
     "lines of bloomery/orchestration/engine": 3487,
@@ -40,16 +40,16 @@ LIMITS = {
     "lines of bloomery/orchestration/plan": 1728,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9475,
-    "lines of bloomery/orchestration/service": 6935,
+    "lines of bloomery/orchestration/service": 6974,  # why of a stack has a cause
     "lines of bloomery/orchestration/simulation": 472,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 812,
-    "functions": 8867,
-    "functions of under ten lines, per mille": 820,
-    "one-caller helpers": 1657,
+    "functions": 8853,
+    "functions of under ten lines, per mille": 821,  # clauses of why are properties
+    "one-caller helpers": 1649,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

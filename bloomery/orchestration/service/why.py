@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,8 +24,9 @@ from bloomery.db import (
 )
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource
-from bloomery.operations import allocation_why
+from bloomery.operations import allocation_why, causes
 from bloomery.operations import why as nodes_why
+from bloomery.operations.causes import Cause, Rule
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.engine.resource_actions import BEGAN_AT
 from bloomery.orchestration.plan.builder import gone
@@ -35,23 +38,51 @@ from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
-_DRIFTED: Final = (
-    "repair the machines that differ, or let an update repair them: "
-    "bloomery stack up FILE {} --converge"
-)
-_DELETE_FAILED: Final = (
-    "read the reasons of the resources that failed, correct the causes (of a machine: "
-    "/ext/v1/nodes/NODE/why), and delete the stack again: openstack stack delete {}"
-)
-_DELETE: Final = "delete it (openstack stack delete {0})"
-_CANCEL: Final = f"; or cancel (openstack stack cancel {{0}}), or {_DELETE}"
-_ENDS: Final = {Action.CREATE: _CANCEL, Action.UPDATE: _CANCEL, Action.DELETE: ""}
-_ADVICE: Final = {
-    Status.COMPLETE: "nothing: the last action is complete",
-    Status.FAILED: "read the reasons of the resources that failed (openstack stack failures list "
-    "{0}), correct the causes, and update or delete the stack (bloomery stack up FILE {0}, "
-    "openstack stack delete {0})",
-}
+_WAIT: Final = "wait for {s.path}: {cause}{s.ends}"
+
+# What a resource waits for.
+OF_RESOURCE: Final[tuple[Rule[ResourceWait], ...]] = (
+    Rule("hook", lambda s: ", ".join(s.hooks), "hook {fact} to be cleared",
+         "{s.signals[0]} continues it"),
+    Rule("rollout_paused", lambda s: s.is_paused, "{s.reason}",
+         "{s.signals[0]}; or with {s.signals[1]}"),
+    Rule("no_node", lambda s: allocation_why.find_shortage(s.reason), "a node: {fact}", _WAIT),
+    Rule("reason", lambda s: s.reason, "{fact}", _WAIT),
+    Rule("stack", lambda s: s.tree.stacks.get(s.target), "child stack {fact.name}", _WAIT),
+    Rule("resource", lambda s: s.tree.resources.get(s.target),
+         "resource {fact.name} ({fact.type}), such as a signal to it", _WAIT),
+    Rule("node", lambda s: s.follow("node", nodes_why.outline), "{fact}", _WAIT),
+    Rule("allocation", lambda s: s.follow("allocation", allocation_why.explain), "{fact}", _WAIT),
+    Rule("object", lambda s: s.target, "the object {fact}", _WAIT),
+    Rule("attempt", lambda s: s.resource.attempt, "its next attempt, after {fact} failed ones",
+         _WAIT),
+    Rule("check", lambda s: s.resource.due_at, "its next check", _WAIT),
+    Rule("engine", lambda _: True, "an engine", _WAIT),
+)  # fmt: skip
+OF_STACK: Final[tuple[Rule[StackSituation], ...]] = (
+    Rule("{fact[1].code}", lambda s: s.find_stopped(), "{fact[0].path} waits for {fact[1].cause}",
+         "{fact[1].next_action}"),
+    Rule("delete_failed", lambda s: s.row.status == Status.FAILED and s.row.action == Action.DELETE,
+         "{s.row.reason}",
+         "read the reasons of the resources that failed, correct the causes (of a machine: "
+         "/ext/v1/nodes/NODE/why), and delete the stack again: openstack stack delete {s.name}"),
+    Rule("failed", lambda s: s.row.status == Status.FAILED, "{s.row.reason}",
+         "read the reasons of the resources that failed (openstack stack failures list {s.name}), "
+         "correct the causes, and update or delete the stack (bloomery stack up FILE {s.name}, "
+         "openstack stack delete {s.name})"),
+    Rule("drifted", lambda s: s.row.status == Status.COMPLETE and s.drifted,
+         "{fact} resources differ from their machines",
+         "repair the machines that differ, or let an update repair them: bloomery stack up FILE "
+         "{s.name} --converge"),
+    Rule("", lambda s: s.row.status == Status.COMPLETE, "the last action is complete",
+         "nothing: {cause}"),
+    Rule("no_engine", lambda s: s.engine is None and s.has_orders,
+         "no engine has taken the request yet",
+         "wait: {cause}; check that one runs (openstack orchestration service list)"),
+    Rule("{fact[1].code}", lambda s: s.waits and s.waits[0],
+         "{fact[0].path} waits for {fact[1].cause}", "{fact[1].next_action}"),
+    Rule("engine_works", lambda _: True, "the engine is working", "wait: {cause}"),
+)  # fmt: skip
 
 
 def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
@@ -60,9 +91,9 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     {id, stack_name, project, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
     orders: [{kind, accepted_at}], waiting: [{PLACE, state, since, age_s, for, for_uuid, due_at,
     attempt}], failed: [{PLACE, state, reason, node}], leaving: [{PLACE}], leftover: [{PLACE, type,
-    state, physical_resource_id, node}], next_action, drifted: [{PLACE, since, differences:
-    {field: sentence}}]}; times in ISO 8601.  PLACE is resource, path, stack.  Leftovers were
-    replaced or belong to what was, and still exist.
+    state, physical_resource_id, node}], cause_code, cause, next_action, drifted: [{PLACE, since,
+    differences: {field: sentence}}]}; times in ISO 8601.  PLACE is resource, path, stack.
+    Leftovers were replaced or belong to what was, and still exist.
     """
     row = access.stack(ctx, identity)
     sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
@@ -74,8 +105,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         drifted = _list_drifted(conn, row, subtree)
         since = _in_state_since(conn, row)
     stored = [each for each in stored if each.stack_uuid in subtree]
-    targets = _WaitTargets(ctx, subtree, stored)
-    waiting = [each for each in stored if each.status == Status.IN_PROGRESS or _hooks(each)]
+    tree = _Tree(ctx, row, subtree, {each.uuid: each for each in stored})
+    actions = [ResourceWait(tree, each) for each in stored]
+    waiting = [each for each in actions if each.resource.status == Status.IN_PROGRESS or each.hooks]
+    waits = [(each, causes.find(OF_RESOURCE, each)) for each in waiting[:_MOST]]
+    situation = StackSituation(row, waiting, waits, bool(orders), engine, len(drifted))
+    cause = causes.find(OF_STACK, situation)
     failed = [each for each in stored if each.status == Status.FAILED]
     leftovers = _list_leftovers(subtree, stored)
     return {
@@ -93,13 +128,15 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             for each in orders
             if each.stack_uuid in subtree
         ],
-        "waiting": [_waiting(each, targets, now) for each in waiting[:_MOST]],
-        "failed": [_failed(each, targets) for each in failed[:_MOST]],
+        "waiting": [_waiting(*each, now) for each in waits],
+        "failed": [_failed(each, tree) for each in failed[:_MOST]],
         "drifted": drifted,
         "leaving": [_place(each, subtree) for each in _list_leaving(stored)[:_MOST]],
-        "leftover": [_leftover(each, targets) for each in leftovers[:_MOST]],
-        "next_action": _shortage_advice(ctx, [*waiting, *failed])
-        + _next_action(row, waiting, targets, bool(orders), engine, bool(drifted))
+        "leftover": [_leftover(each, tree) for each in leftovers[:_MOST]],
+        "cause_code": cause.code,
+        "cause": cause.cause,
+        "next_action": _shortage_advice(ctx, [*(each.resource for each in waiting), *failed])
+        + cause.next_action
         + _plan_advice(row, len(leftovers)),
     }
 
@@ -119,100 +156,134 @@ def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
     return list(within.values())
 
 
-class _WaitTargets:
-    """Describe what resources of a tree wait for."""
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The stack that is explained, its child stacks, and their resources by UUID."""
 
-    def __init__(
-        self, ctx: StackContext, subtree: Mapping[str, Stack], stored: Sequence[StoredResource]
-    ) -> None:
-        self._ctx = ctx
-        self.stacks = subtree
-        self._resources = {each.uuid: each for each in stored}
+    ctx: StackContext
+    row: Stack
+    stacks: Mapping[str, Stack]
+    resources: Mapping[str, StoredResource]
 
-    def describe(self, resource: StoredResource) -> str:
-        if hooks := _hooks(resource):
-            return f"hook {', '.join(hooks)} to be cleared"
-        if (shortage := allocation_why.find_shortage(resource.reason)) is not None:
-            return f"a node: {shortage}"
-        if resource.reason not in ("", CHANGED):
-            return resource.reason
-        uuid = resource.waits_for or ""
-        if uuid in self.stacks:
-            return f"child stack {self.stacks[uuid].name}"
-        if uuid in self._resources:
-            other = self._resources[uuid]
-            return f"resource {other.name} ({other.type}), such as a signal to it"
-        if uuid and (node := self.node(uuid)):
-            return f"{_name_of(node)}: {node['cause']}"
-        if uuid:
-            return f"the object {uuid}"
-        if resource.attempt:
-            return f"its next attempt, after {resource.attempt} failed ones"
-        return "its next check" if resource.due_at else "an engine"
-
-    def node(self, uuid: str | None) -> Json | None:
-        """Return the outline of a node; None: there is none, or the caller may not read it."""
+    def ask(self, explain: Callable[[StackContext, str], Json], uuid: str | None) -> Json | None:
+        """Return the why of an object; None: there is none, or the caller may not read it."""
         try:
-            return nodes_why.outline(self._ctx, uuid) if uuid else None
+            return explain(self.ctx, uuid) if uuid else None
         except errors.Failure:
             return None
 
 
-def _name_of(node: Json) -> str:
-    return f"node {node['name'] or node['uuid']}"
+@dataclass(frozen=True, slots=True)
+class ResourceWait:
+    """A resource whose action is not complete."""
+
+    tree: _Tree
+    resource: StoredResource
+
+    @property
+    def began_at(self) -> datetime:
+        """Return when the pending action began; at a hook: the time of the last change."""
+        action = self.resource.pending_action
+        began_at = None if action is None else action.arguments.get(BEGAN_AT)
+        if began_at is not None:
+            return datetime.fromisoformat(began_at)
+        at = self.resource.updated_at or self.resource.created_at
+        assert at is not None, "a stored resource has a creation time"
+        return at
+
+    @property
+    def hooks(self) -> list[str]:
+        return [hook for hook in HOOKS if self.resource.data.get(hook)]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the resource is a group whose roll-out waits for a signal."""
+        is_underway = self.resource.status == Status.IN_PROGRESS
+        return is_underway and machine_group.is_paused(self.resource.data)
+
+    @property
+    def reason(self) -> str:
+        """Return the kind's own words of its wait."""
+        return "" if self.resource.reason == CHANGED else self.resource.reason
+
+    @property
+    def target(self) -> str:
+        return self.resource.waits_for or ""
+
+    def follow(self, noun: str, explain: Callable[[StackContext, str], Json]) -> str | None:
+        """Return the cause of the object that is waited for, if it is one of that noun."""
+        why = self.tree.ask(explain, self.target)
+        return None if why is None else f"{noun} {why['name'] or why['uuid']}: {why['cause']}"
+
+    @property
+    def path(self) -> str:
+        return _path(self.resource, self.tree.stacks)
+
+    @property
+    def signals(self) -> list[str]:
+        """Return the commands that continue the resource; of further ones the data alone."""
+        row, resource = self.tree.row, self.resource
+        stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
+        signals: list[Json] = [{ROLLOUT: word} for word in rollouts.ENDS_OF_PAUSE]
+        if self.hooks:
+            signals = [{"unset_hook": self.hooks[0]}]
+        data, *others = [json.dumps(each) for each in signals]
+        order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(resource.name)}"
+        return [f"{order} --data {shlex.quote(data)}", " or ".join(others)]
+
+    @property
+    def ends(self) -> str:
+        """Return what would end the wait, where the stack takes it."""
+        row, name = self.tree.row, shlex.quote(self.tree.row.name)
+        may_cancel = row.action in (Action.CREATE, Action.UPDATE)
+        cancel = f" cancel (openstack stack cancel {name}), or" if may_cancel else ""
+        delete = f"; or{cancel} delete it (openstack stack delete {name})"
+        return "" if row.action == Action.DELETE else delete
 
 
-def _waiting(resource: StoredResource, targets: _WaitTargets, now: datetime) -> Json:
-    since = _began_at(resource)
+@dataclass(frozen=True, slots=True)
+class StackSituation:
+    """A stack; its resources that wait, the first of them with their causes."""
+
+    row: Stack
+    waiting: Sequence[ResourceWait]
+    waits: Sequence[tuple[ResourceWait, Cause]]
+    has_orders: bool
+    engine: str | None
+    drifted: int
+
+    @property
+    def name(self) -> str:
+        return shlex.quote(self.row.name)
+
+    def find_stopped(self) -> tuple[ResourceWait, Cause] | None:
+        """Return the first resource that waits for its operator: at a hook, else in a roll-out."""
+        hooked = (each for each in self.waiting if each.hooks)
+        paused = (each for each in self.waiting if each.is_paused)
+        first = next(itertools.chain(hooked, paused), None)
+        return None if first is None else (first, causes.find(OF_RESOURCE, first))
+
+
+def _waiting(wait: ResourceWait, cause: Cause, now: datetime) -> Json:
+    resource = wait.resource
     return {
-        **_place(resource, targets.stacks),
+        **_place(resource, wait.tree.stacks),
         "state": f"{resource.action}_{resource.status}",
-        "since": _iso(since),
-        "age_s": _age(since, now),
-        "for": targets.describe(resource),
+        "since": _iso(wait.began_at),
+        "age_s": _age(wait.began_at, now),
+        "for": cause.cause,
         "for_uuid": resource.waits_for,
         "due_at": _iso(resource.due_at),
         "attempt": resource.attempt,
     }
 
 
-def _began_at(resource: StoredResource) -> datetime:
-    """Return when the pending action began; at a hook: the time of the last change."""
-    began_at = (
-        None if resource.pending_action is None else resource.pending_action.arguments.get(BEGAN_AT)
-    )
-    if began_at is not None:
-        return datetime.fromisoformat(began_at)
-    at = resource.updated_at or resource.created_at
-    assert at is not None, "a stored resource has a creation time"
-    return at
-
-
-def _hooks(resource: StoredResource) -> list[str]:
-    return [hook for hook in HOOKS if resource.data.get(hook)]
-
-
-def _is_paused(resource: StoredResource) -> bool:
-    return resource.status == Status.IN_PROGRESS and machine_group.is_paused(resource.data)
-
-
-def _signal_advice(row: Stack, group: StoredResource) -> str:
-    words = [json.dumps({ROLLOUT: word}) for word in rollouts.ENDS_OF_PAUSE]
-    return f"{_signal_command(row, group, words[0])}; or with {' or '.join(words[1:])}"
-
-
-def _signal_command(row: Stack, resource: StoredResource, data: str) -> str:
-    stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
-    order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(resource.name)}"
-    return f"{order} --data {shlex.quote(data)}"
-
-
-def _failed(resource: StoredResource, targets: _WaitTargets) -> Json:
+def _failed(resource: StoredResource, tree: _Tree) -> Json:
     return {
-        **_place(resource, targets.stacks),
+        **_place(resource, tree.stacks),
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
-        "node": targets.node(resource.physical_id),
+        "node": tree.ask(nodes_why.outline, resource.physical_id),
     }
 
 
@@ -268,13 +339,13 @@ def _list_leftovers(
     return leftovers + [each for each in members if not gone(each)]
 
 
-def _leftover(resource: StoredResource, targets: _WaitTargets) -> Json:
+def _leftover(resource: StoredResource, tree: _Tree) -> Json:
     return {
-        **_place(resource, targets.stacks),
+        **_place(resource, tree.stacks),
         "type": resource.type,
         "state": f"{resource.action}_{resource.status}",
         "physical_resource_id": resource.physical_id,
-        "node": targets.node(resource.physical_id),
+        "node": tree.ask(nodes_why.outline, resource.physical_id),
     }
 
 
@@ -295,38 +366,6 @@ def _plan_advice(row: Stack, leftovers: int) -> str:
         f"; {leftovers} of an earlier update are left over, and the next update takes them back "
         f"or deletes them with their data: bloomery stack plan FILE {shlex.quote(row.name)}"
     )
-
-
-def _next_action(
-    row: Stack,
-    waiting: Sequence[StoredResource],
-    targets: _WaitTargets,
-    has_orders: bool,
-    engine: str | None,
-    has_drifted: bool,
-) -> str:
-    hooked = next((each for each in waiting if _hooks(each)), None)
-    if hooked is not None:
-        command = _signal_command(row, hooked, json.dumps({"unset_hook": _hooks(hooked)[0]}))
-        return f"{command} continues it"
-    if (paused := next(filter(_is_paused, waiting), None)) is not None:
-        return _signal_advice(row, paused)
-    name = shlex.quote(row.name)
-    if row.status != Status.IN_PROGRESS:
-        if (row.action, row.status) == (Action.DELETE, Status.FAILED):
-            return _DELETE_FAILED.format(name)
-        is_drifted = has_drifted and row.status == Status.COMPLETE
-        return (_DRIFTED if is_drifted else _ADVICE[Status(row.status)]).format(name)
-    if engine is None and has_orders:
-        return (
-            "wait: no engine has taken the request yet; check that one runs (openstack "
-            "orchestration service list)"
-        )
-    if waiting:
-        ends = _ENDS.get(Action(row.action), f"; or {_DELETE}").format(name)
-        place = _path(waiting[0], targets.stacks)
-        return f"wait for {place}: {targets.describe(waiting[0])}{ends}"
-    return "wait: the engine is working"
 
 
 def _iso(at: datetime | None) -> str | None:

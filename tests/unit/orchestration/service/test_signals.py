@@ -236,6 +236,21 @@ def test_why_names_the_stack_below_that_is_waited_for(calls, web):
     assert [each["for"] for each in waiting] == ["child stack below"]
 
 
+def test_why_follows_a_resource_to_its_allocation_and_a_stack_to_its_resource(calls, web):
+    calls.change(web, action="CREATE", status="IN_PROGRESS")
+    allocation = {"uuid": "5c41c5b1-95fc-4b0e-9d4d-3b1b3d6b0f6c", "name": "slot"}
+    row = allocation | {
+        "state": "error", "resource_class": "bm", "last_error": "no node has that trait",
+        **dict.fromkeys(("candidate_nodes", "traits"), "[]"), "extra": "{}", "created_at": trees.AT,
+    }  # fmt: skip
+    calls.db.transact(lambda conn: conn.execute(tables.ALLOCATIONS.insert().values(**row)))
+    calls.add_resource(web, "a", status="IN_PROGRESS", waits_for=allocation["uuid"])
+    why = calls.operations.explain_stack(calls.member, web)
+    cause = "allocation slot: it got no node: no node has that trait"
+    assert why["waiting"][0]["for"] == cause
+    assert (why["cause_code"], why["cause"]) == ("allocation", f"a waits for {cause}")
+
+
 CANCEL_OR_DELETE = (
     "; or cancel (openstack stack cancel web), or delete it (openstack stack delete web)"
 )
