@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 121_418,
-    "lines of the tests": 135_087,  # sentences of why are templates, whose fields a test checks
+    "lines of the product": 120_966,
+    "lines of the tests": 135_065,  # sentences of why are templates, whose fields a test checks
     "lines of bloomery": 3559,
     "lines of bloomery/api": 8978,  # why has codes
     "lines of bloomery/cli": 6351,
@@ -33,7 +33,7 @@ LIMITS = {
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5549,
     "lines of bloomery/orchestration": 109,
-    "lines of bloomery/orchestration/drawing": 1199,
+    "lines of bloomery/orchestration/drawing": 751,
     "lines of bloomery/orchestration/engine": 3487,
     "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
@@ -46,10 +46,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 812,
-    "functions": 8853,
+    "files of the product": 810,
+    "functions": 8816,
     "functions of under ten lines, per mille": 821,  # clauses of why are properties
-    "one-caller helpers": 1649,
+    "one-caller helpers": 1628,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

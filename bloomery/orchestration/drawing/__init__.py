@@ -1,22 +1,20 @@
 """Stacks as pictures: DOT for Graphviz, and SVG that needs no other program.
 
 A picture has boxes; a box with others inside is a cluster, such as a nested stack.  An edge joins a
-box with a box that it requires, also across clusters::
+box with a box that it requires, in the same cluster::
 
-    web = Box(key="web", name="web", kind="OS::Heat::Value", status="CREATE_COMPLETE")
+    web = Box(key="web", name="web", kind="OS::Heat::Value")
     rack = Box(key="rack", name="rack", kind="rack.yaml", inside=[Box(key="rack/a", name="a")])
-    picture = Picture(title="shop", boxes=[web, rack], edges=[("web", "rack/a")])
+    picture = Picture(title="shop", boxes=[web, rack], edges=[("web", "rack")])
     svg.drawn(picture), dot.written(picture)
 
 A required box is left of the boxes that require it.  Equal pictures give equal bytes, and the text
 is well-formed with any characters in names.
 
 picture  boxes and edges
+layers   the columns of boxes and of passing edges, also for the pages' graph
+layout   the places of boxes and the routes of edges
 style    colours; names are escaped, measured and shortened
-layers   the column of each box, and the order within columns
-places   the position of each box in its column
-levels   the arrangement of one cluster: columns, places, routes of edges
-layout   the arrangement of all clusters, from the innermost out
 svg      the picture as SVG
 dot      the picture as DOT
 """

@@ -19,7 +19,7 @@ _NODE: Final = (
 
 
 def written(picture: Picture) -> str:
-    """Write the whole picture.  Raises ValueError for duplicate or unknown keys."""
+    """Write the whole picture.  Raises ValueError for keys and edges as ``Tree`` does."""
     tree = Tree(picture)
     ids = _ids(tree)
     title = _quoted(picture.title)
@@ -29,7 +29,7 @@ def written(picture: Picture) -> str:
         f"  node [{_NODE}];",
         f'  edge [color="{style.LINE}", arrowsize=0.7];',
         *_inside(tree, ids),
-        *(_edge(tree, ids, *pair) for pair in tree.edges if _can_be_drawn(tree, pair)),
+        *(_edge(tree, ids, *pair) for pair in tree.edges),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -57,14 +57,13 @@ def _inside(tree: Tree, ids: list[str]) -> Iterator[str]:
 
 
 def _look(box: Box) -> str:
-    label = "\\n".join(_text(part) for part in (box.name, box.kind, box.status) if part)
-    colour = style.status_colour(box.status) if box.status else style.kind_colour(box.kind)
-    return f'label="{label}", tooltip={_quoted(box.name)}, color="{colour}"'
+    label = "\\n".join(_text(part) for part in (box.name, box.kind) if part)
+    return f'label="{label}", tooltip={_quoted(box.name)}, color="{style.kind_colour(box.kind)}"'
 
 
 def _cluster_look(box: Box, depth: int) -> str:
     fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
-    label = " \\n".join(_text(part) for part in (box.name, box.kind, box.status) if part)
+    label = " \\n".join(_text(part) for part in (box.name, box.kind) if part)
     return (
         f'label="{label}"; tooltip={_quoted(box.name)}; style="rounded,filled"; '
         f'fillcolor="{fill}"; color="{edge}";'
@@ -78,11 +77,6 @@ def _edge(tree: Tree, ids: list[str], required: int, requirer: int) -> str:
     tail, head = ids[_node_in(tree, required)], ids[_node_in(tree, requirer)]
     cut = f" [{', '.join(ends)}]" if ends else ""
     return f"  {tail} -> {head}{cut};"
-
-
-def _can_be_drawn(tree: Tree, pair: tuple[int, int]) -> bool:
-    """Return whether neither box contains the other; a node may require itself."""
-    return tree.ways_up(*pair) is not None or (pair[0] == pair[1] and not tree.is_cluster(pair[0]))
 
 
 def _node_in(tree: Tree, box: int) -> int:

@@ -1,22 +1,52 @@
-"""A column for each box, and an order within the columns in which few edges cross.
+"""The layout of pictures and of the pages' graph: boxes in columns, in which few edges cross.
 
-Boxes are numbers from 0.
+Boxes are numbers from 0; an edge is a pair (left, right).
 """
 
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-Pair = tuple[int, int]  # (left, right)
+Pair = tuple[int, int]
 
 _SWEEPS: Final = 16
 _PATIENCE: Final = 4  # sweeps without fewer crossings
 
 
-def in_order(size: int, pairs: Iterable[Pair]) -> list[int]:
+def arranged(
+    heights: Sequence[float], pairs: Sequence[Pair], limit: float
+) -> tuple[list[list[int]], dict[Pair, int]]:
+    """Return the columns, each from top to bottom, and the cells of the edges that pass a column.
+
+    A column is right of the columns of its requirements, and at most ``limit`` high.  The edges of
+    one box share a cell in each column that they pass; its key is (box, column).  Cells are numbers
+    after those of the boxes.
+    """
+    size = len(heights)
+    order = _in_order(size, pairs)
+    column = _columns(order, pairs, heights, limit)
+    layers: list[list[int]] = [[] for _ in range(max(column.values(), default=-1) + 1)]
+    for box in order:
+        layers[column[box]].append(box)
+    boxes = [len(layer) for layer in layers]
+    cells: dict[Pair, int] = {}
+    segments: dict[Pair, None] = {}
+    for left, right in pairs:
+        passed = range(column[left] + 1, column[right])
+        for at in passed:
+            if (left, at) not in cells:  # in the middle, or a wide fan would look like stairs
+                cells[left, at] = size + len(cells)
+                layers[at].insert(boxes[at] // 2, cells[left, at])
+        stops = (left, *(cells[left, at] for at in passed), right)
+        segments |= dict.fromkeys(itertools.pairwise(stops))
+    return _Crossings(layers, segments).reduce(), cells
+
+
+def _in_order(size: int, pairs: Iterable[Pair]) -> list[int]:
     """Return the boxes, each after the boxes left of it; cycles begin at the lowest number."""
     rights: list[list[int]] = [[] for _ in range(size)]
     lefts = [0] * size
@@ -39,16 +69,17 @@ def in_order(size: int, pairs: Iterable[Pair]) -> list[int]:
     return order
 
 
-def columns(
-    order: Sequence[int], pairs: Sequence[Pair], heights: Mapping[int, float], limit: float
+def _columns(
+    order: Sequence[int], pairs: Sequence[Pair], heights: Sequence[float], limit: float
 ) -> dict[int, int]:
-    """Return the column of each box, right of its requirements; ``limit``: height of a column."""
+    """Return the column of each box.
+
+    A box that requires nothing moves next to the first that requires it, if there is room.
+    """
     column = dict.fromkeys(order, 0)
     rights: dict[int, list[int]] = {box: [] for box in order}
-    required: set[int] = set()
     for left, right in pairs:
         rights[left].append(right)
-        required.add(right)
     filled: dict[int, float] = {}
     for box in order:
         while filled.get(column[box], 0) and filled[column[box]] + heights[box] > limit:
@@ -56,30 +87,18 @@ def columns(
         filled[column[box]] = filled.get(column[box], 0) + heights[box]
         for right in rights[box]:
             column[right] = max(column[right], column[box] + 1)
-    _draw_near(column, [box for box in order if box not in required], rights, heights, limit)
-    return column
-
-
-def _draw_near(
-    column: dict[int, int],
-    firsts: Sequence[int],
-    rights: Mapping[int, Sequence[int]],
-    heights: Mapping[int, float],
-    limit: float,
-) -> None:
-    """Move boxes that require nothing next to the first that requires them, if there is room."""
-    filled: dict[int, float] = {}
-    for box, at in column.items():
-        filled[at] = filled.get(at, 0) + heights[box]
-    for box in firsts:
+    required = {right for _, right in pairs}
+    for box in order:
         near = min((column[right] for right in rights[box]), default=0) - 1
-        if near > column[box] and filled.get(near, 0) + heights[box] <= limit:
+        has_room = filled.get(near, 0) + heights[box] <= limit
+        if has_room and near > column[box] and box not in required:
             filled[column[box]] -= heights[box]
             filled[near] = filled.get(near, 0) + heights[box]
             column[box] = near
+    return column
 
 
-class Crossings:
+class _Crossings:
     """Orders within columns; ``segments`` join cells of neighbouring columns."""
 
     def __init__(self, layers: Sequence[Sequence[int]], segments: Iterable[Pair]) -> None:
@@ -89,9 +108,7 @@ class Crossings:
         for left, right in segments:
             self.rights[left].append(right)
             self.lefts[right].append(left)
-        self.place: dict[int, int] = {}
-        for layer in self.layers:
-            self._settle(layer)
+        self.place = {cell: at for layer in layers for at, cell in enumerate(layer)}
 
     def reduce(self) -> list[list[int]]:
         """Sweep to and fro, sort cells by the mean of their neighbours, and return the best."""
@@ -100,7 +117,11 @@ class Crossings:
         for sweep in range(_SWEEPS):
             if not best or idle == _PATIENCE:
                 break
-            self._sweep(forward=sweep % 2 == 0)
+            is_forward = sweep % 2 == 0
+            neighbours = self.lefts if is_forward else self.rights
+            for layer in self.layers if is_forward else reversed(self.layers):
+                layer.sort(key=lambda cell: self._middle(cell, neighbours[cell]))
+                self.place |= {cell: at for at, cell in enumerate(layer)}
             crossings = self.count()
             idle = 0 if crossings < best else idle + 1
             if crossings < best:
@@ -108,29 +129,18 @@ class Crossings:
         return kept
 
     def count(self) -> int:
-        return sum(map(self._between, self.layers))
-
-    def _between(self, layer: Sequence[int]) -> int:
-        """Count the crossings between a column and the next: pairs in the wrong order."""
-        crossings, seen = 0, list[int]()
-        for cell in layer:
-            places = sorted(self.place[right] for right in self.rights[cell])
-            crossings += sum(len(seen) - bisect.bisect_right(seen, place) for place in places)
-            for place in places:
-                bisect.insort(seen, place)
+        """Count the crossings between each column and the next: pairs in the wrong order."""
+        crossings = 0
+        for layer in self.layers:
+            seen = list[int]()
+            for cell in layer:
+                places = sorted(self.place[right] for right in self.rights[cell])
+                crossings += sum(len(seen) - bisect.bisect_right(seen, place) for place in places)
+                for place in places:
+                    bisect.insort(seen, place)
         return crossings
-
-    def _sweep(self, *, forward: bool) -> None:
-        neighbours = self.lefts if forward else self.rights
-        for layer in self.layers if forward else reversed(self.layers):
-            layer.sort(key=lambda cell: self._middle(cell, neighbours[cell]))
-            self._settle(layer)
 
     def _middle(self, cell: int, neighbours: Sequence[int]) -> float:
         if not neighbours:
             return self.place[cell]
         return sum(self.place[each] for each in neighbours) / len(neighbours)
-
-    def _settle(self, layer: Sequence[int]) -> None:
-        for place, cell in enumerate(layer):
-            self.place[cell] = place

@@ -16,13 +16,12 @@ class Box:
     key: str  # unique in its picture
     name: str
     kind: str = ""
-    status: str = ""  # any text; actions and states have colours
     inside: Sequence[Box] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """``edges`` are pairs of keys (requirer, required); a cluster may be either."""
+    """``edges`` are pairs of keys (requirer, required) of boxes in the same cluster."""
 
     title: str = ""
     boxes: Sequence[Box] = field(default_factory=tuple)
@@ -32,7 +31,7 @@ class Picture:
 class Tree:
     """The boxes of a picture, numbered so that each comes after its parent.
 
-    Raises ValueError for a duplicate key, and for an edge with an unknown key.
+    Raises ValueError for a duplicate key, and for an edge with an unknown key or across a border.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -66,18 +65,13 @@ class Tree:
             pairs = [(self.number[required], self.number[requirer]) for requirer, required in edges]
         except KeyError as exc:
             raise ValueError(f"cannot draw an edge to {exc}: no box has this key") from exc
+        for pair in pairs:
+            one, other = (self.boxes[at].key for at in pair)
+            if self.parent[pair[0]] != self.parent[pair[1]]:
+                raise ValueError(
+                    f"cannot draw an edge from {one!r} to {other!r}: they are in different clusters"
+                )
         return list(dict.fromkeys(pairs))
 
     def is_cluster(self, number: int) -> bool:
         return number in self.inside
-
-    def ways_up(self, one: int, other: int) -> tuple[list[int], list[int]] | None:
-        """Return each box and its parents, up to two boxes in the same cluster.
-
-        None if one of the boxes contains the other, or both are the same.
-        """
-        ups, downs = [one], [other]
-        while self.parent[ups[-1]] != self.parent[downs[-1]]:
-            longer = ups if self.depth[ups[-1]] >= self.depth[downs[-1]] else downs
-            longer.append(self.parent[longer[-1]])
-        return None if ups[-1] == downs[-1] else (ups, downs)

@@ -1,4 +1,4 @@
-"""Style of pictures: colours of kinds and states, and names escaped, measured and shortened.
+"""Style of pictures: colours of kinds, and names escaped, measured and shortened.
 
 Colours are dark enough on white, and most readers can distinguish them.
 """
@@ -13,22 +13,8 @@ from xml.sax import saxutils
 INK: Final = "#1f2933"
 FAINT: Final = "#616e7c"
 LINE: Final = "#8794a5"
-AGAINST: Final = "#c62828"  # an edge that closes a cycle
 PAPER: Final = "#ffffff"
 CARD_EDGE: Final = "#c3ccd8"
-
-# The colour of a status, by the first of these words in it.
-STATUSES: Final = (
-    ("init", FAINT),
-    ("fail", "#c62828"),
-    ("error", "#c62828"),
-    ("progress", "#b45309"),
-    ("complete", "#1b7f4b"),
-    ("delete", "#b23a6f"),
-    ("replace", "#b45309"),
-    ("update", "#1d5fbf"),
-    ("create", "#1b7f4b"),
-)
 
 _KINDS: Final = (
     "#3b6fb6", "#2a9187", "#8457b8", "#c2772a", "#b8507c", "#5f8a2f", "#5468c4", "#a1603f",
@@ -38,11 +24,6 @@ _NO_KIND: Final = "#9aa5b1"
 
 # Cluster by depth: fill and edge, from light to less light, then again.
 CLUSTERS: Final = (("#f4f7fb", "#b9c6d8"), ("#e8eef6", "#a9b9cf"), ("#f7f5ee", "#cfc6ab"))
-
-
-def status_colour(status: str) -> str:
-    lower = status.lower()
-    return next((colour for word, colour in STATUSES if word in lower), FAINT)
 
 
 def kind_colour(kind: str) -> str:

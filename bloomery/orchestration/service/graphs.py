@@ -111,12 +111,8 @@ def _place(nodes: Mapping[str, Json], pairs: Sequence[tuple[str, str]]) -> None:
     number = {name: at for at, name in enumerate(nodes)}
     edges = [(number[required], number[requirer]) for required, requirer in pairs]
     limit = max(_LEAST_ROWS, math.ceil(1.5 * math.sqrt(len(nodes))))
-    order = layers.in_order(len(nodes), edges)
-    column = layers.columns(order, edges, dict.fromkeys(order, 1), limit)
-    columns: list[list[int]] = [[] for _ in range(max(column.values(), default=-1) + 1)]
-    for each in order:
-        columns[column[each]].append(each)
+    columns, _ = layers.arranged([1] * len(nodes), edges, limit)
     boxes = list(nodes.values())
-    for at, cells in enumerate(layers.Crossings(columns, edges).reduce()):
-        for row, cell in enumerate(cells):
+    for at, column in enumerate(columns):
+        for row, cell in enumerate(cell for cell in column if cell < len(boxes)):
             boxes[cell] |= {"layer": at, "row": row}

@@ -247,11 +247,8 @@ def _as_json(value: Any) -> str:
 
 
 def picture(stack: Stack) -> Picture:
-    """The stack as boxes and arrows, with odd words for statuses."""
-    boxes = [
-        Box(key=name, name=name, kind=stack.definitions[name].type, status=name)
-        for name in stack.order
-    ]
+    """The stack as boxes and arrows."""
+    boxes = [Box(key=name, name=name, kind=stack.definitions[name].type) for name in stack.order]
     edges = [(one, other) for one, other in stack.graph.edges() if other is not None]
     return Picture(title="".join(stack.order)[:500], boxes=boxes, edges=edges)
 
