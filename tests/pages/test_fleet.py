@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,24 @@ def test_what_happens_elsewhere_is_shown_at_once(window, service, make) -> None:
     wait_for_names(window, ["live-2"])
     service.api("DELETE", f"/v1/nodes/{node}")
     window.see("No node fits the filter.")
+
+
+def test_a_row_is_read_again_after_an_event_of_an_older_release(
+    window, service, make, state_dir: Path
+) -> None:
+    node = make("older-1")
+    service.api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    window.open("/nodes?q=older-1")
+    window.see("manageable", ".vbody")
+    copied = "object, object_uuid, action, status, level, publisher, owner, lessee"
+    with closing(sqlite3.connect(state_dir / "bloomery.sqlite", timeout=30)) as db, db:
+        db.execute("UPDATE nodes SET last_error = 'no fan turns' WHERE uuid = ?", (node,))
+        db.execute(
+            f"INSERT INTO events (created_at, {copied}, facts) SELECT created_at, {copied}, "
+            "json_remove(facts, '$.cause_code', '$.cause') FROM events "
+            "WHERE object_uuid = ? AND action = 'provision_set' ORDER BY id DESC LIMIT 1", (node,),
+        )  # fmt: skip
+    window.see("no fan turns", ".vbody")
 
 
 def test_an_order_of_many_names_its_loss_and_asks_for_the_count(window, service, make) -> None:
