@@ -26,6 +26,30 @@ _COLUMNS: Final = (
     "uuid", "name", "state", "resource_class", "node_uuid", "last_error", "conductor_affinity",
     "created_at", "updated_at",
 )  # fmt: skip
+_ASK_AGAIN: Final = (
+    ", delete the allocation, and ask again (baremetal allocation delete, baremetal allocation "
+    "create)"
+)
+OF_ALLOCATION: Final[tuple[Rule[AllocationSituation], ...]] = (
+    Rule("", lambda s: s.allocation.state == AllocationState.ACTIVE,
+         "it has node {s.allocation.node_uuid}",
+         "ask for that node to be active (baremetal node deploy)"),
+    Rule("no_node", lambda s: s.has_failed and find_shortage(str(s.allocation.last_error)),
+         "it got no node: {s.allocation.last_error}", "{s.advice}" + _ASK_AGAIN),
+    Rule("error", lambda s: s.has_failed, "it got no node: {s.allocation.last_error}",
+         "see to what it names" + _ASK_AGAIN),
+    Rule("no_conductor", lambda s: not (s.conductor and s.conductor.alive)
+         and (s.allocation.conductor_affinity or "nobody"),
+         "it waits, and conductor {fact}, which looked for its node, is not there",
+         "wait: another conductor takes it over within {s.options.check_allocations_interval} s, "
+         "if one is alive"),
+    Rule("nodes_locked", lambda s: s.allocation.last_error, "{fact}",
+         "wait: it is tried again, at most {s.options.node_locked_retry_attempts} times, until a "
+         "node is free"),
+    Rule("queued", lambda _: True,
+         "it waits for its turn: conductor {s.conductor.hostname} serves one after the other",
+         "wait: its node is looked for when those before it have been"),
+)  # fmt: skip
 
 
 def explain(ctx: Context, ident: str) -> Json:
@@ -101,29 +125,3 @@ class AllocationSituation:
     @property
     def advice(self) -> str:
         return advise_on_shortage(self.ctx)
-
-
-_ASK_AGAIN: Final = (
-    ", delete the allocation, and ask again (baremetal allocation delete, baremetal allocation "
-    "create)"
-)
-OF_ALLOCATION: Final[tuple[Rule[AllocationSituation], ...]] = (
-    Rule("", lambda s: s.allocation.state == AllocationState.ACTIVE,
-         "it has node {s.allocation.node_uuid}",
-         "ask for that node to be active (baremetal node deploy)"),
-    Rule("no_node", lambda s: s.has_failed and find_shortage(str(s.allocation.last_error)),
-         "it got no node: {s.allocation.last_error}", "{s.advice}" + _ASK_AGAIN),
-    Rule("error", lambda s: s.has_failed, "it got no node: {s.allocation.last_error}",
-         "see to what it names" + _ASK_AGAIN),
-    Rule("no_conductor", lambda s: not (s.conductor and s.conductor.alive)
-         and (s.allocation.conductor_affinity or "nobody"),
-         "it waits, and conductor {fact}, which looked for its node, is not there",
-         "wait: another conductor takes it over within {s.options.check_allocations_interval} s, "
-         "if one is alive"),
-    Rule("nodes_locked", lambda s: s.allocation.last_error, "{fact}",
-         "wait: it is tried again, at most {s.options.node_locked_retry_attempts} times, until a "
-         "node is free"),
-    Rule("queued", lambda _: True,
-         "it waits for its turn: conductor {s.conductor.hostname} serves one after the other",
-         "wait: its node is looked for when those before it have been"),
-)  # fmt: skip

@@ -79,6 +79,209 @@ def find(table: Iterable[Rule[S]], subject: S) -> Cause:
     return Cause(rule.code.format(**facts) or None, cause, since, action)
 
 
+# ----------------------------------------------------------------------------------- the table
+
+_LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
+_ASK_CONDUCTOR: Final = (
+    "check the connection to conductor {s.host}: its network, the message broker "
+    "([DEFAULT]transport_url), its process (bloomery conductor list); its work continues"
+)
+_STEP_RUNS: Final = "{s.step} runs{s.run.step.child: on child node %s}{s.pause:: %s}"
+_END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
+
+OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
+    # heartbeats, locks and steps are stale meanwhile
+    Rule("database_refuses_writes", lambda s: s.refusal, "{fact}",
+         "make room on the disk, or see why the database of [database]connection fails: work goes "
+         "on by itself with the next write", since="fact.since"),
+    # --- conductors
+    Rule("lock_of_unknown_conductor", lambda s: s.node.reservation and s.holder is None,
+         "{s.lock}, and is not registered",
+         "start conductor {s.node.reservation} again (bloomery conductor): it frees what it held",
+         since="s.node.reserved_at"),
+    Rule("lock_of_ending_conductor",
+         lambda s: (holder := s.absent_holder) and not holder.online
+         and holder.silent_s < s.options.heartbeat_timeout,
+         "{s.lock}, is off line and ends its work",
+         "wait: when it ends the node is free, or another conductor continues its flow",
+         since="s.node.reserved_at"),
+    Rule("lock_of_silent_conductor", lambda s: s.absent_holder,
+         "{s.lock}, and sent no heartbeat for {fact.silent_s:.0f} s",
+         "look at conductor {fact.hostname} (bloomery conductor list); another conductor frees its "
+         "nodes and continues their flows after {s.options.heartbeat_timeout} s, or it does so "
+         "itself when it starts again", since="s.holder_heard_at"),
+    Rule("no_conductor", lambda s: s.nobody is not None and s.node.reservation is None,
+         "no conductor serves the node: {s.nobody}",
+         "start a conductor with this driver and conductor group ([DEFAULT]enabled_hardware_types, "
+         "[conductor]conductor_group), or change those of the node (baremetal node set)"),
+    # an open flow without a lock, which waits for no call
+    Rule("flow_orphaned",
+         lambda s: not s.node.reservation and s.runs_as(Run.RUNNING, Run.AGAIN),
+         "no conductor runs its flow{s.run.conductor:, left by conductor %s}: step "
+         "{s.run.step.name}",
+         "wait: conductor {s.host} continues the flow within "
+         "{s.options.check_provision_state_interval} s", since="s.run.started_at"),
+    Rule("conductor_silent", lambda s: s.unreachable is not None and s.late_host,
+         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}, and "
+         "it sent no heartbeat for {fact.silent_s:.0f} s", _ASK_CONDUCTOR, since="s.host_heard_at"),
+    Rule("conductor_unreachable", lambda s: s.unreachable is not None and s.host is not None,
+         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}",
+         _ASK_CONDUCTOR),
+    Rule("driver_unusable", lambda s: s.unusable is not None,
+         "conductor {s.host} cannot use the node's driver: {s.unusable}",
+         "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of interfaces), "
+         "or change the node's driver or interfaces (baremetal node set)"),
+    # --- flows
+    Rule("step_held", lambda s: s.runs_as(Run.HELD), "{s.run.phase} is held: {s.run.reason}",
+         "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
+         since="s.run.started_at"),
+    Rule("step_waits_for_call", lambda s: s.runs_as(Run.WAITING),
+         "{s.step} waits for a call of the agent, {s.agent_heard}",
+         "wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
+         since="s.run.started_at"),
+    Rule("step_tolerates_outage", lambda s: s.runs_as(Run.AGAIN) and s.run and s.run.deadline_at,
+         "{s.step} is tried again: {s.run.reason}", _LOOK_AT_BMC + ", or wait: {s.run.reason}",
+         since="s.run.started_at"),
+    Rule("step_without_worker", lambda s: s.runs_as(Run.AGAIN) and s.no_worker_since,
+         "{s.step} is due, and no worker of conductor {s.node.reservation} is free",
+         "wait, or give that conductor more workers: [conductor]workers_pool_size", since="fact"),
+    # the step tolerates a silent BMC for a while
+    Rule("step_waits_for_bmc", lambda s: s.step_silence,
+         "{s.step} waits{s.pause: (%s)}: {fact.sentence}",
+         _LOOK_AT_BMC + ", or wait: step {s.run.step.name} goes on when it answers, or fails",
+         since="fact.since"),
+    Rule("step_repeated", lambda s: s.run and s.run.recovery_weight,
+         _STEP_RUNS + "; it was repeated after an interruption", "wait: {s.step} runs",
+         since="s.run.started_at"),
+    Rule("step_runs", lambda s: s.run, _STEP_RUNS, "wait: {s.step} runs",
+         since="s.run.started_at"),
+    Rule("driver_info_unfit", lambda s: s.driver_info_fault is not None and not s.runs,
+         "{s.in_state}; its BMC cannot be asked: {s.driver_info_fault}",
+         "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
+         "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
+         "manage)"),
+    Rule("login_refused", lambda s: s.login_refused,
+         "the BMC refuses the login; attempts so far: {fact[tries]}",
+         "correct user name and password in driver_info (baremetal node set --driver-info): the "
+         "next attempt is at {s.next_try}, or when driver_info changes", since="fact[since]"),
+    Rule("locked", lambda s: s.node.reservation,
+         "{s.lock}{s.node.target_power_state:; its power changes to %s}",
+         "wait: the lock is free when that is done", since="s.node.reserved_at"),
+    Rule("state_without_flow", lambda s: s.stays(*states.UNSTABLE_STATES),
+         "it is {s.node.provision_state}, and has no flow",
+         "wait: the conductor ends this state at its next check",
+         since="s.node.provision_updated_at"),
+    # --- nodes that are left alone
+    Rule("power_failure",
+         lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE
+         and (every_s := s.options.power_failure_recovery_interval) and (every_s, 4 * every_s),
+         "the BMC does not answer: {s.fault_reason}",
+         _LOOK_AT_BMC + ": maintenance ends by itself when it answers again; it is asked after "
+         "{fact[0]} to {fact[1]} s, and within {fact[0]} s once anything has reached it",
+         since="s.bmc_heard_at"),
+    Rule("power_failure", lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE,
+         "the BMC does not answer: {s.fault_reason}",
+         _LOOK_AT_BMC + ", and end maintenance when it answers again (baremetal node maintenance "
+         "unset)", since="s.bmc_heard_at"),
+    Rule("bmc_left_alone", lambda s: s.bmc and s.bmc.get("left_alone"),
+         "the BMC failed again and again and is left alone: {s.bmc[last_error]}",
+         _LOOK_AT_BMC + "; it is tried again at {s.next_try}, and at once by an order of power or "
+         "boot device, or by manage (baremetal node power, baremetal node boot device set, "
+         "baremetal node manage)", since="s.bmc_failed_at"),
+    Rule("bmc_silent", lambda s: not s.node.maintenance and s.silence(),
+         "{s.in_state}, and {fact.sentence}",
+         _LOOK_AT_BMC + ": nothing that needs it can be done; once it answers again, "
+         "{s.action_by_state}", since="fact.since"),
+    # a flow that failed has put the node into maintenance
+    Rule("{s.code}", lambda s: s.node.maintenance and s.node.fault,
+         "{s.in_state}, and in maintenance for {fact}: {s.fault_reason}", "{s.action_by_state}",
+         since="s.node.maintenance_at"),
+    Rule("maintenance", lambda s: s.node.maintenance,
+         "an operator has set maintenance{s.node.maintenance_reason:: %s}",
+         "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
+         since="s.node.maintenance_at"),
+    # --- what may be asked
+    # both are synchronised with one machine
+    Rule("bmc_shared", lambda s: s.bmc_shared is not None, "{s.in_state}; {s.bmc_shared}",
+         "correct address or system in driver_info of one of the nodes, or delete one"),
+    # another node has the addresses of ports that the last inspection found
+    Rule("ports_left_out", lambda s: s.ports_left_out,
+         "{s.in_state}; its last inspection left out {fact}",
+         "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
+         "delete the wrong port or node (baremetal port delete), and inspect again",
+         since="s.node.inspection_finished_at"),
+    Rule("power_corrected", lambda s: s.power_corrections and s.power_corrections[-1],
+         "{s.in_state}; {fact[1]} (at {fact[0]:%H:%M:%S} UTC)",
+         "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
+         "and set the wanted power state (baremetal node power on, or off)", since="fact[0]"),
+    Rule("deploy_limit",
+         lambda s: s.stays(State.AVAILABLE) and s.deploying >= s.options.max_concurrent_deploy,
+         "{s.deploying} deployments run, the limit of [conductor]max_concurrent_deploy: another "
+         "one is refused",
+         "{s.action_by_state}; wait for others to end first, or raise "
+         "[conductor]max_concurrent_deploy"),
+    Rule("clean_limit",
+         lambda s: s.stays(State.ACTIVE, State.MANAGEABLE)
+         and s.cleaning >= s.options.max_concurrent_clean,
+         "{s.cleaning} cleanings run, the limit of [conductor]max_concurrent_clean: another one is "
+         "refused",
+         "{s.action_by_state}; wait for others to end first, or raise "
+         "[conductor]max_concurrent_clean"),
+    # the node's conductor is gone, and its successor tried
+    Rule("console_down", lambda s: s.failed_console,
+         "its console is enabled, and conductor {fact[conductor]} could not start it: "
+         "{fact[error]}",
+         "{s.action_by_state}; correct the cause, and enable the console again (baremetal node "
+         "console enable)"),
+    Rule("protected", lambda s: s.node.protected and s.stays(State.ACTIVE, State.RESCUE),
+         "it is protected: deleted and rebuild are refused{s.node.protected_reason: (%s)}",
+         "{s.action_by_state}; set protected to false before deleted or rebuild (baremetal node "
+         "unset --protected)"),
+    Rule("allocated",
+         lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid and s.node.allocation_uuid,
+         "allocation {fact} has reserved it for instance {s.node.instance_uuid}",
+         "ask for active, or delete the allocation (baremetal node deploy, baremetal allocation "
+         "delete)"),
+    Rule("reserved", lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid,
+         "a user has reserved it for instance {fact}",
+         "ask for active, or remove its instance (baremetal node deploy, baremetal node unset "
+         "--instance-uuid)"),
+    # it gets there where automated cleaning is off
+    Rule("retired", lambda s: s.node.retired and s.stays(State.AVAILABLE),
+         "it is retired: no allocation takes it{s.node.retired_reason: (%s)}",
+         "ask for manage, so that nothing is deployed on it (baremetal node manage); or "
+         + _END_OF_RETIREMENT),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.MANAGEABLE),
+         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
+         "delete the node (baremetal node delete), or " + _END_OF_RETIREMENT + ", and ask for "
+         "provide (baremetal node provide)"),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE),
+         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
+         "{s.action_by_state}; after deleted (baremetal node undeploy) it is cleaned and stays "
+         "manageable"),
+    Rule("deploy_refused", lambda s: s.deploy_refusal is not None,
+         "{s.in_state}, and a deployment would be refused: {s.deploy_refusal}",
+         "set what is named (baremetal node set), and ask again: bloomery node deploy --check"),
+    # it can be deployed, and probably not as its operator means
+    Rule("doubtful", lambda s: s.stays(State.AVAILABLE) and "; ".join(rules.list_doubts(s.node)),
+         "{s.in_state}; {fact}",
+         "set what is named (baremetal node set), or ask for active (baremetal node deploy)"),
+    # --- the state says all
+    Rule("{s.code}",
+         lambda s: s.stays(*states.FAILURE_STATES, State.ERROR)
+         or (s.has_failed and s.node.last_error),
+         "{s.in_state}{s.node.last_error:: %s}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("last_error", lambda s: s.node.last_error,
+         "{s.in_state}{s.off}; the last error is: {fact}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("powered_off", lambda s: s.off, "{s.in_state}{fact}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+    Rule("", lambda _: True, "nothing is wrong: {s.in_state}", "{s.action_by_state}",
+         since="s.node.provision_updated_at"),
+)  # fmt: skip
+
+
 # ------------------------------------------------------------------------------- what is known
 
 # Fields that the node's conductor knows.
@@ -287,206 +490,3 @@ class NodeSituation:
 
 def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-# ----------------------------------------------------------------------------------- the table
-
-_LOOK_AT_BMC: Final = "look at the BMC (its address: baremetal node show --fields driver_info)"
-_ASK_CONDUCTOR: Final = (
-    "check the connection to conductor {s.host}: its network, the message broker "
-    "([DEFAULT]transport_url), its process (bloomery conductor list); its work continues"
-)
-_STEP_RUNS: Final = "{s.step} runs{s.run.step.child: on child node %s}{s.pause:: %s}"
-_END_OF_RETIREMENT: Final = "end its retirement (baremetal node unset --retired)"
-
-OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
-    # heartbeats, locks and steps are stale meanwhile
-    Rule("database_refuses_writes", lambda s: s.refusal, "{fact}",
-         "make room on the disk, or see why the database of [database]connection fails: work goes "
-         "on by itself with the next write", since="fact.since"),
-    # --- conductors
-    Rule("lock_of_unknown_conductor", lambda s: s.node.reservation and s.holder is None,
-         "{s.lock}, and is not registered",
-         "start conductor {s.node.reservation} again (bloomery conductor): it frees what it held",
-         since="s.node.reserved_at"),
-    Rule("lock_of_ending_conductor",
-         lambda s: (holder := s.absent_holder) and not holder.online
-         and holder.silent_s < s.options.heartbeat_timeout,
-         "{s.lock}, is off line and ends its work",
-         "wait: when it ends the node is free, or another conductor continues its flow",
-         since="s.node.reserved_at"),
-    Rule("lock_of_silent_conductor", lambda s: s.absent_holder,
-         "{s.lock}, and sent no heartbeat for {fact.silent_s:.0f} s",
-         "look at conductor {fact.hostname} (bloomery conductor list); another conductor frees its "
-         "nodes and continues their flows after {s.options.heartbeat_timeout} s, or it does so "
-         "itself when it starts again", since="s.holder_heard_at"),
-    Rule("no_conductor", lambda s: s.nobody is not None and s.node.reservation is None,
-         "no conductor serves the node: {s.nobody}",
-         "start a conductor with this driver and conductor group ([DEFAULT]enabled_hardware_types, "
-         "[conductor]conductor_group), or change those of the node (baremetal node set)"),
-    # an open flow without a lock, which waits for no call
-    Rule("flow_orphaned",
-         lambda s: not s.node.reservation and s.runs_as(Run.RUNNING, Run.AGAIN),
-         "no conductor runs its flow{s.run.conductor:, left by conductor %s}: step "
-         "{s.run.step.name}",
-         "wait: conductor {s.host} continues the flow within "
-         "{s.options.check_provision_state_interval} s", since="s.run.started_at"),
-    Rule("conductor_silent", lambda s: s.unreachable is not None and s.late_host,
-         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}, and "
-         "it sent no heartbeat for {fact.silent_s:.0f} s", _ASK_CONDUCTOR, since="s.host_heard_at"),
-    Rule("conductor_unreachable", lambda s: s.unreachable is not None and s.host is not None,
-         "conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}",
-         _ASK_CONDUCTOR),
-    Rule("driver_unusable", lambda s: s.unusable is not None,
-         "conductor {s.host} cannot use the node's driver: {s.unusable}",
-         "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of interfaces), "
-         "or change the node's driver or interfaces (baremetal node set)"),
-    # --- flows
-    Rule("step_held", lambda s: s.runs_as(Run.HELD), "{s.run.phase} is held: {s.run.reason}",
-         "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
-         since="s.run.started_at"),
-    Rule("step_waits_for_call", lambda s: s.runs_as(Run.WAITING),
-         "{s.step} waits for a call of the agent, {s.agent_heard}",
-         "wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
-         since="s.run.started_at"),
-    Rule("step_tolerates_outage", lambda s: s.runs_as(Run.AGAIN) and s.run and s.run.deadline_at,
-         "{s.step} is tried again: {s.run.reason}", _LOOK_AT_BMC + ", or wait: {s.run.reason}",
-         since="s.run.started_at"),
-    Rule("step_without_worker", lambda s: s.runs_as(Run.AGAIN) and s.no_worker_since,
-         "{s.step} is due, and no worker of conductor {s.node.reservation} is free",
-         "wait, or give that conductor more workers: [conductor]workers_pool_size", since="fact"),
-    # the step tolerates a silent BMC for a while
-    Rule("step_waits_for_bmc", lambda s: s.step_silence,
-         "{s.step} waits{s.pause: (%s)}: {fact.sentence}",
-         _LOOK_AT_BMC + ", or wait: step {s.run.step.name} goes on when it answers, or fails",
-         since="fact.since"),
-    Rule("step_repeated", lambda s: s.run and s.run.recovery_weight,
-         _STEP_RUNS + "; it was repeated after an interruption", "wait: {s.step} runs",
-         since="s.run.started_at"),
-    Rule("step_runs", lambda s: s.run, _STEP_RUNS, "wait: {s.step} runs",
-         since="s.run.started_at"),
-    Rule("driver_info_unfit", lambda s: s.driver_info_fault is not None and not s.runs,
-         "{s.in_state}; its BMC cannot be asked: {s.driver_info_fault}",
-         "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
-         "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
-         "manage)"),
-    Rule("login_refused", lambda s: s.login_refused,
-         "the BMC refuses the login; attempts so far: {fact[tries]}",
-         "correct user name and password in driver_info (baremetal node set --driver-info): the "
-         "next attempt is at {s.next_try}, or when driver_info changes", since="fact[since]"),
-    Rule("locked", lambda s: s.node.reservation,
-         "{s.lock}{s.node.target_power_state:; its power changes to %s}",
-         "wait: the lock is free when that is done", since="s.node.reserved_at"),
-    Rule("state_without_flow", lambda s: s.stays(*states.UNSTABLE_STATES),
-         "it is {s.node.provision_state}, and has no flow",
-         "wait: the conductor ends this state at its next check",
-         since="s.node.provision_updated_at"),
-    # --- nodes that are left alone
-    Rule("power_failure",
-         lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE
-         and (every_s := s.options.power_failure_recovery_interval) and (every_s, 4 * every_s),
-         "the BMC does not answer: {s.fault_reason}",
-         _LOOK_AT_BMC + ": maintenance ends by itself when it answers again; it is asked after "
-         "{fact[0]} to {fact[1]} s, and within {fact[0]} s once anything has reached it",
-         since="s.bmc_heard_at"),
-    Rule("power_failure", lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE,
-         "the BMC does not answer: {s.fault_reason}",
-         _LOOK_AT_BMC + ", and end maintenance when it answers again (baremetal node maintenance "
-         "unset)", since="s.bmc_heard_at"),
-    Rule("bmc_left_alone", lambda s: s.bmc and s.bmc.get("left_alone"),
-         "the BMC failed again and again and is left alone: {s.bmc[last_error]}",
-         _LOOK_AT_BMC + "; it is tried again at {s.next_try}, and at once by an order of power or "
-         "boot device, or by manage (baremetal node power, baremetal node boot device set, "
-         "baremetal node manage)", since="s.bmc_failed_at"),
-    Rule("bmc_silent", lambda s: not s.node.maintenance and s.silence(),
-         "{s.in_state}, and {fact.sentence}",
-         _LOOK_AT_BMC + ": nothing that needs it can be done; once it answers again, "
-         "{s.action_by_state}", since="fact.since"),
-    # a flow that failed has put the node into maintenance
-    Rule("{s.code}", lambda s: s.node.maintenance and s.node.fault,
-         "{s.in_state}, and in maintenance for {fact}: {s.fault_reason}", "{s.action_by_state}",
-         since="s.node.maintenance_at"),
-    Rule("maintenance", lambda s: s.node.maintenance,
-         "an operator has set maintenance{s.node.maintenance_reason:: %s}",
-         "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
-         since="s.node.maintenance_at"),
-    # --- what may be asked
-    # both are synchronised with one machine
-    Rule("bmc_shared", lambda s: s.bmc_shared is not None, "{s.in_state}; {s.bmc_shared}",
-         "correct address or system in driver_info of one of the nodes, or delete one"),
-    # another node has the addresses of ports that the last inspection found
-    Rule("ports_left_out", lambda s: s.ports_left_out,
-         "{s.in_state}; its last inspection left out {fact}",
-         "see whether one machine is enrolled twice, or a BMC's address is another machine's; "
-         "delete the wrong port or node (baremetal port delete), and inspect again",
-         since="s.node.inspection_finished_at"),
-    Rule("power_corrected", lambda s: s.power_corrections and s.power_corrections[-1],
-         "{s.in_state}; {fact[1]} (at {fact[0]:%H:%M:%S} UTC)",
-         "find what switches it other than Bloomery (its system, heat, a power supply, a button), "
-         "and set the wanted power state (baremetal node power on, or off)", since="fact[0]"),
-    Rule("deploy_limit",
-         lambda s: s.stays(State.AVAILABLE) and s.deploying >= s.options.max_concurrent_deploy,
-         "{s.deploying} deployments run, the limit of [conductor]max_concurrent_deploy: another "
-         "one is refused",
-         "{s.action_by_state}; wait for others to end first, or raise "
-         "[conductor]max_concurrent_deploy"),
-    Rule("clean_limit",
-         lambda s: s.stays(State.ACTIVE, State.MANAGEABLE)
-         and s.cleaning >= s.options.max_concurrent_clean,
-         "{s.cleaning} cleanings run, the limit of [conductor]max_concurrent_clean: another one is "
-         "refused",
-         "{s.action_by_state}; wait for others to end first, or raise "
-         "[conductor]max_concurrent_clean"),
-    # the node's conductor is gone, and its successor tried
-    Rule("console_down", lambda s: s.failed_console,
-         "its console is enabled, and conductor {fact[conductor]} could not start it: "
-         "{fact[error]}",
-         "{s.action_by_state}; correct the cause, and enable the console again (baremetal node "
-         "console enable)"),
-    Rule("protected", lambda s: s.node.protected and s.stays(State.ACTIVE, State.RESCUE),
-         "it is protected: deleted and rebuild are refused{s.node.protected_reason: (%s)}",
-         "{s.action_by_state}; set protected to false before deleted or rebuild (baremetal node "
-         "unset --protected)"),
-    Rule("allocated",
-         lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid and s.node.allocation_uuid,
-         "allocation {fact} has reserved it for instance {s.node.instance_uuid}",
-         "ask for active, or delete the allocation (baremetal node deploy, baremetal allocation "
-         "delete)"),
-    Rule("reserved", lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid,
-         "a user has reserved it for instance {fact}",
-         "ask for active, or remove its instance (baremetal node deploy, baremetal node unset "
-         "--instance-uuid)"),
-    # it gets there where automated cleaning is off
-    Rule("retired", lambda s: s.node.retired and s.stays(State.AVAILABLE),
-         "it is retired: no allocation takes it{s.node.retired_reason: (%s)}",
-         "ask for manage, so that nothing is deployed on it (baremetal node manage); or "
-         + _END_OF_RETIREMENT),
-    Rule("retired", lambda s: s.node.retired and s.stays(State.MANAGEABLE),
-         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
-         "delete the node (baremetal node delete), or " + _END_OF_RETIREMENT + ", and ask for "
-         "provide (baremetal node provide)"),
-    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE),
-         "it is retired: it will not become available{s.node.retired_reason: (%s)}",
-         "{s.action_by_state}; after deleted (baremetal node undeploy) it is cleaned and stays "
-         "manageable"),
-    Rule("deploy_refused", lambda s: s.deploy_refusal is not None,
-         "{s.in_state}, and a deployment would be refused: {s.deploy_refusal}",
-         "set what is named (baremetal node set), and ask again: bloomery node deploy --check"),
-    # it can be deployed, and probably not as its operator means
-    Rule("doubtful", lambda s: s.stays(State.AVAILABLE) and "; ".join(rules.list_doubts(s.node)),
-         "{s.in_state}; {fact}",
-         "set what is named (baremetal node set), or ask for active (baremetal node deploy)"),
-    # --- the state says all
-    Rule("{s.code}",
-         lambda s: s.stays(*states.FAILURE_STATES, State.ERROR)
-         or (s.has_failed and s.node.last_error),
-         "{s.in_state}{s.node.last_error:: %s}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
-    Rule("last_error", lambda s: s.node.last_error,
-         "{s.in_state}{s.off}; the last error is: {fact}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
-    Rule("powered_off", lambda s: s.off, "{s.in_state}{fact}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
-    Rule("", lambda _: True, "nothing is wrong: {s.in_state}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
-)  # fmt: skip
