@@ -26,10 +26,11 @@ from bloomery.cmd import COMMANDS, config, main
 from bloomery.notifications import stack_messages
 from bloomery.notifications.routes import ROUTES
 from bloomery.objects import payloads
-from bloomery.operations import policy_rules
+from bloomery.operations import allocation_why, causes, policy_rules
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.schema import OnChange, Policy, Schema
 from bloomery.orchestration.resources.base import Resource
+from bloomery.orchestration.service import why as stack_why
 from bloomery.orchestration.template import kinds
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -37,6 +38,12 @@ GAUGES: Final = ROOT / "bloomery/cmd/gauges.py"
 ENDINGS: Final = {"counter": "total", "timer": "seconds"}
 BOUNDS: Final = ("# Minimum", "# Maximum", "# Possible")  # lines of the sample configuration
 Lines: TypeAlias = Iterator[str]
+CAUSES: Final[Mapping[str, tuple[causes.Rule[Any], ...]]] = {
+    "Nodes": causes.OF_NODE,
+    "Allocations": allocation_why.OF_ALLOCATION,
+    "Stacks": stack_why.OF_STACK,
+    "Resources that wait, of stacks": stack_why.OF_RESOURCE,
+}
 CHANGES = {
     OnChange.LATER: "counts from the next action that needs the value",
     OnChange.PATCH: "is written at once",
@@ -187,6 +194,28 @@ def _metric(name: str, text: str, labels: Iterable[str]) -> Lines:
     yield from _entry(f"bloomery_{name}", _plain(text) + (f" Labels: {named}." if named else ""))
 
 
+def causes_of_why() -> Lines:
+    yield from _head(
+        "Causes",
+        "What `why` of nodes, allocations and stacks answers as `cause_code`, `cause` and "
+        "`next_action`.",
+        "The first cause that applies is the answer. CODE stands for a fault, a failed state, or "
+        "the cause of the first resource that waits.",
+    )
+    for subject, table in CAUSES.items():
+        yield from ("", f"## {subject}", "")
+        for rule in table:
+            code = re.sub(r"{.*}", "CODE", rule.code) or "null"
+            sentences = (_general(text) for text in (rule.cause, rule.next_action))
+            yield from _entry(code, *map(_plain, sentences))
+
+
+def _general(template: str) -> str:
+    """Return a sentence with dots for what differs."""
+    clauses = re.sub(r"{[^{}:]*:([^{}]*)%s([^{}]*)}", r"\1…\2", template)
+    return re.sub(r"{[^{}]*}", "…", clauses)
+
+
 def notifications() -> Lines:
     yield from _head(
         "Notifications",
@@ -265,6 +294,7 @@ PAGES: Final[Mapping[str, Callable[[], Lines]]] = {
     "stack-endpoints": stack_endpoints,
     "properties": resource_kinds,
     "metrics": metric_names,
+    "causes": causes_of_why,
     "notifications": notifications,
     "commands": commands,
 }

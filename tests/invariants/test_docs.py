@@ -180,6 +180,12 @@ def test_generated_pages_name_every_declaration(reference_pages: ModuleType):
         "metrics": [f"`bloomery_{name}_" for name in metrics.DECLARED]
         + [f"`bloomery_{name}`" for name in re.findall(r'Gauge\(\s*"(\w+)"', GAUGES.read_text())],
         "notifications": [f"`{name}`" for name in payloads.PAYLOADS],
+        "causes": [
+            f"`{rule.code}`"
+            for table in reference_pages.CAUSES.values()
+            for rule in table
+            if rule.code.isidentifier()
+        ],
         "commands": [f"## bloomery {name}" for name in COMMANDS],
         "properties": [f"## {name}" for name in kinds.loaders(kinds.GROUP)],
     }

@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 120_966,
-    "lines of the tests": 135_085,  # a row is read again after an event of an older release
+    "lines of the tests": 135_091,  # a row is read again after an event of an older release
     "lines of bloomery": 3559,
     "lines of bloomery/api": 8978,  # why has codes
     "lines of bloomery/cli": 6351,
