@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_966,
+    "lines of the product": 120_922,
     "lines of the tests": 135_091,  # a row is read again after an event of an older release
     "lines of bloomery": 3559,
     "lines of bloomery/api": 8978,  # why has codes
@@ -33,7 +33,7 @@ LIMITS = {
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5549,
     "lines of bloomery/orchestration": 109,
-    "lines of bloomery/orchestration/drawing": 751,
+    "lines of bloomery/orchestration/drawing": 709,
     "lines of bloomery/orchestration/engine": 3487,
     "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
@@ -46,10 +46,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 810,
-    "functions": 8816,
+    "files of the product": 809,
+    "functions": 8808,
     "functions of under ten lines, per mille": 821,  # clauses of why are properties
-    "one-caller helpers": 1628,
+    "one-caller helpers": 1621,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

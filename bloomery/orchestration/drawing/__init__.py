@@ -11,9 +11,8 @@ box with a box that it requires, in the same cluster::
 A required box is left of the boxes that require it.  Equal pictures give equal bytes, and the text
 is well-formed with any characters in names.
 
-picture  boxes and edges
 layers   the columns of boxes and of passing edges, also for the pages' graph
-layout   the places of boxes and the routes of edges
+layout   boxes and edges, their places and routes
 style    colours; names are escaped, measured and shortened
 svg      the picture as SVG
 dot      the picture as DOT
@@ -21,6 +20,6 @@ dot      the picture as DOT
 
 from __future__ import annotations
 
-from bloomery.orchestration.drawing.picture import Box, Picture
+from bloomery.orchestration.drawing.layout import Box, Picture
 
 __all__ = ["Box", "Picture"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from bloomery.orchestration.drawing import style
-from bloomery.orchestration.drawing.picture import OUTSIDE, Box, Picture, Tree
+from bloomery.orchestration.drawing.layout import OUTSIDE, Picture, Tree
 
 _NAME_CHARS: Final = 48
 _GRAPH: Final = (
@@ -21,62 +20,41 @@ _NODE: Final = (
 def written(picture: Picture) -> str:
     """Write the whole picture.  Raises ValueError for keys and edges as ``Tree`` does."""
     tree = Tree(picture)
-    ids = _ids(tree)
-    title = _quoted(picture.title)
+    ids, title = _ids(tree), _quoted(picture.title)
     lines = [
         f"digraph {title} {{",
         f"  graph [label={title}, {_GRAPH}];",
         f"  node [{_NODE}];",
         f'  edge [color="{style.LINE}", arrowsize=0.7];',
-        *_inside(tree, ids),
-        *(_edge(tree, ids, *pair) for pair in tree.edges),
-        "}",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def _inside(tree: Tree, ids: list[str]) -> Iterator[str]:
-    """Yield the lines of nodes and clusters, in the order of the tree."""
-    depth = 0
+    open_depth = 0
     for at, box in enumerate(tree.boxes):
-        while depth > tree.depth[at]:
-            yield "  " * depth + "}"
-            depth -= 1
+        depth = tree.depth[at]
+        lines += ("  " * each + "}" for each in range(open_depth, depth, -1))
+        open_depth = depth + tree.is_cluster(at)
         indent = "  " * (depth + 1)
+        parts = [_text(part) for part in (box.name, box.kind) if part]
+        tooltip = f"tooltip={_quoted(box.name)}"
         if not tree.is_cluster(at):
-            yield f"{indent}{ids[at]} [{_look(box)}];"
-        else:
-            yield f"{indent}subgraph {_cluster_id(at)} {{"
-            yield f"{indent}  {_cluster_look(box, tree.depth[at])}"
-            depth += 1
-            if not tree.inside[at]:
-                yield f'{indent}  {ids[at]} [label="", shape=point, style=invis];'
-    while depth:
-        yield "  " * depth + "}"
-        depth -= 1
-
-
-def _look(box: Box) -> str:
-    label = "\\n".join(_text(part) for part in (box.name, box.kind) if part)
-    return f'label="{label}", tooltip={_quoted(box.name)}, color="{style.kind_colour(box.kind)}"'
-
-
-def _cluster_look(box: Box, depth: int) -> str:
-    fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
-    label = " \\n".join(_text(part) for part in (box.name, box.kind) if part)
-    return (
-        f'label="{label}"; tooltip={_quoted(box.name)}; style="rounded,filled"; '
-        f'fillcolor="{fill}"; color="{edge}";'
-    )
-
-
-def _edge(tree: Tree, ids: list[str], required: int, requirer: int) -> str:
-    """Return an edge; the edge of a cluster joins a node inside and is cut at the border."""
-    ends = [f"ltail={_cluster_id(required)}"] if tree.is_cluster(required) else []
-    ends += [f"lhead={_cluster_id(requirer)}"] if tree.is_cluster(requirer) else []
-    tail, head = ids[_node_in(tree, required)], ids[_node_in(tree, requirer)]
-    cut = f" [{', '.join(ends)}]" if ends else ""
-    return f"  {tail} -> {head}{cut};"
+            label = "\\n".join(parts)
+            look = f'label="{label}", {tooltip}, color="{style.kind_colour(box.kind)}"'
+            lines.append(f"{indent}{ids[at]} [{look}];")
+            continue
+        fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
+        look = f'style="rounded,filled"; fillcolor="{fill}"; color="{edge}";'
+        label = " \\n".join(parts)
+        lines.append(f"{indent}subgraph {_cluster_id(at)} {{")
+        lines.append(f'{indent}  label="{label}"; {tooltip}; {look}')
+        if not tree.inside[at]:
+            lines.append(f'{indent}  {ids[at]} [label="", shape=point, style=invis];')
+    lines += ("  " * each + "}" for each in range(open_depth, 0, -1))
+    for required, requirer in tree.edges:  # of a cluster: it joins a node inside, and is cut
+        cuts = [f"ltail={_cluster_id(required)}"] if tree.is_cluster(required) else []
+        cuts += [f"lhead={_cluster_id(requirer)}"] if tree.is_cluster(requirer) else []
+        tail, head = ids[_node_in(tree, required)], ids[_node_in(tree, requirer)]
+        cut = f" [{', '.join(cuts)}]" if cuts else ""
+        lines.append(f"  {tail} -> {head}{cut};")
+    return "\n".join([*lines, "}"]) + "\n"
 
 
 def _node_in(tree: Tree, box: int) -> int:

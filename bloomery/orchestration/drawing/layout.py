@@ -1,15 +1,15 @@
-"""The places of boxes and the routes of edges, from the innermost cluster out."""
+"""Pictures: boxes, boxes inside boxes, and edges; their places and routes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from bloomery.orchestration.drawing import layers
-from bloomery.orchestration.drawing.picture import OUTSIDE, Tree
 
+OUTSIDE: Final = -1  # the number of the parent of the outermost boxes
 PADDING: Final = 16.0  # within a cluster
 HEADER: Final = 30.0  # of a cluster: its name
 _GAP: Final = 14.0  # between boxes of a column
@@ -21,6 +21,67 @@ _LEAST_HEIGHT: Final = 330.0
 
 Size = tuple[float, float]  # width, height
 Run = tuple[float, float, float]  # a level piece of an edge: from x, to x, at y
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A node, or a cluster if ``inside`` is not None."""
+
+    key: str  # unique in its picture
+    name: str
+    kind: str = ""
+    inside: Sequence[Box] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """``edges`` are pairs of keys (requirer, required) of boxes in the same cluster."""
+
+    title: str = ""
+    boxes: Sequence[Box] = field(default_factory=tuple)
+    edges: Iterable[tuple[str, str]] = field(default_factory=tuple)
+
+
+class Tree:
+    """The boxes of a picture, numbered so that each comes after its parent.
+
+    Raises ValueError for a duplicate key, and for an edge with an unknown key or across a border.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self.boxes: list[Box] = []
+        self.parent: list[int] = []
+        self.depth: list[int] = []
+        self.inside: dict[int, list[int]] = {OUTSIDE: []}
+        self.number: dict[str, int] = {}
+        todo = [(box, OUTSIDE) for box in reversed(picture.boxes)]
+        while todo:
+            box, parent = todo.pop()
+            number = len(self.boxes)
+            if self.number.setdefault(box.key, number) != number:
+                raise ValueError(f"cannot draw {box.key!r} twice: give each box a key of its own")
+            self.boxes.append(box)
+            self.parent.append(parent)
+            self.depth.append(0 if parent == OUTSIDE else self.depth[parent] + 1)
+            self.inside[parent].append(number)
+            if box.inside is not None:
+                self.inside[number] = []
+                todo += [(inner, number) for inner in reversed(box.inside)]
+        self.edges: list[tuple[int, int]] = []  # (required, requirer), each once
+        for pair in dict.fromkeys(picture.edges):
+            try:
+                requirer, required = (self.number[key] for key in pair)
+            except KeyError as exc:
+                raise ValueError(f"cannot draw an edge to {exc}: no box has this key") from exc
+            if self.parent[required] != self.parent[requirer]:
+                raise ValueError(
+                    f"cannot draw an edge from {pair[1]!r} to {pair[0]!r}: they are in different "
+                    "clusters"
+                )
+            self.edges.append((required, requirer))
+
+    def is_cluster(self, number: int) -> bool:
+        return number in self.inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +110,10 @@ class Layout:
 
 
 def laid_out(tree: Tree, sizes: Mapping[int, Size], headers: Mapping[int, float]) -> Layout:
-    """Lay out the boxes; ``sizes``: of nodes, ``headers``: widths of the names of clusters."""
+    """Lay out the boxes, from the innermost cluster out.
+
+    ``sizes``: of nodes; ``headers``: widths of the names of clusters.
+    """
     size_of, inner = dict(sizes), dict[int, Layout]()
     pairs: dict[int, list[layers.Pair]] = {cluster: [] for cluster in tree.inside}
     for left, right in tree.edges:

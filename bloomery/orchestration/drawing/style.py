@@ -44,11 +44,10 @@ _BOLD: Final = 1.1
 
 def clean(text: str) -> str:
     """Replace characters that XML or DOT cannot hold, or that reorder text, by U+FFFD or " "."""
-    return "".join(char if char.isprintable() else _spared(char) for char in text)
-
-
-def _spared(char: str) -> str:
-    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )
 
 
 def escaped(text: str) -> str:

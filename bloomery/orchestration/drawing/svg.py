@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bloomery.orchestration.drawing import layout, style
-from bloomery.orchestration.drawing.layout import Edge, Place, Size
-from bloomery.orchestration.drawing.picture import Box, Picture, Tree
+from bloomery.orchestration.drawing.layout import Box, Edge, Picture, Place, Size, Tree
 
 _MARGIN: Final = 24.0
 _TOP: Final = 84.0  # title, and what the picture holds
@@ -42,7 +41,9 @@ def drawn(picture: Picture) -> str:
     headers = {at: _header_width(box) for at, box in enumerate(tree.boxes) if at not in cards}
     arrangement = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
     title = style.shortened(picture.title, 900, _TITLE, bold=True)
-    subtitle = _subtitle(tree)
+    boxes, edges = len(tree.boxes), len(tree.edges)
+    subtitle = f"{boxes} box{'' if boxes == 1 else 'es'}, {edges} edge{'' if edges == 1 else 's'}"
+    subtitle += "; an arrow goes from what is required to what requires it" if edges else ""
     heading = max(style.width(title, _TITLE, bold=True), style.width(subtitle, _SMALL)) * _WIDER
     width = f"{max(arrangement.width, heading) + 2 * _MARGIN:.0f}"
     height = f"{arrangement.height + _TOP + _MARGIN:.0f}"
@@ -69,12 +70,6 @@ def drawn(picture: Picture) -> str:
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _subtitle(tree: Tree) -> str:
-    boxes, edges = len(tree.boxes), len(tree.edges)
-    words = f"{boxes} box{'' if boxes == 1 else 'es'}, {edges} edge{'' if edges == 1 else 's'}"
-    return f"{words}; an arrow goes from what is required to what requires it" if edges else words
 
 
 def _card_size(boxes: Sequence[Box]) -> Size:

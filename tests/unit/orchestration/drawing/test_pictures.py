@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bloomery.orchestration.drawing import Box, Picture, dot, layers, layout, style, svg
-from bloomery.orchestration.drawing.picture import OUTSIDE, Tree
+from bloomery.orchestration.drawing.layout import OUTSIDE, Tree
 from tests.kit import work
 
 SVG = "{http://www.w3.org/2000/svg}"
