@@ -236,6 +236,8 @@ def checked(url: str) -> urllib.parse.SplitResult:
         raise FetchRefused(f"only URLs of http and https are fetched, not of {parts.scheme!r}")
     if not host:
         raise FetchRefused("the URL names no server")
+    if any(char <= " " or char == "\x7f" for char in host):
+        raise FetchRefused("the name of its server holds a blank or a control character")
     if "@" in parts.netloc:
         raise FetchRefused("leave user and password out of the URL")
     return parts

@@ -84,6 +84,11 @@ def test_only_http_is_spoken(url: str) -> None:
     assert "only URLs of http and https" in refusal(allowing(), url)
 
 
+@pytest.mark.parametrize("host", ["web\x17", "we b", "web\x7f"])
+def test_host_of_no_server_is_refused(host: str) -> None:
+    assert "a blank or a control character" in refusal(allowing(), f"https://{host}/a.yaml")
+
+
 @pytest.mark.parametrize("onward", ["file:///etc/passwd", "ftp://web.example/", "gopher://x/"])
 def test_redirect_to_another_scheme_is_refused(onward: str) -> None:
     with web.serving({"/a": web.moved(onward)}) as site:
