@@ -161,11 +161,14 @@ def array_or_null(name: str, value: Any) -> list[Any] | None:
 
 
 def paging(fields: FieldTable, *, never: Collection[str] = ()) -> Args:
-    """Return the arguments of a list; ``never``: fields by which it cannot be sorted."""
+    """Return the arguments of a list; ``never``: fields by which it cannot be sorted.
+
+    As in Ironic, an empty sort key counts as none.
+    """
     return {
         "limit": Arg(count),
         "marker": Arg(uuid),
-        "sort_key": Arg(text, form={"enum": sort_keys(fields, never)}),
+        "sort_key": Arg(text, form={"enum": ["", *sort_keys(fields, never)]}),
         "sort_dir": Arg(direction),
     }
 

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, auth, documents, versions
-from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint
+from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint, Schema
 from bloomery.model import forms
 from bloomery.model.rules import attributes, nodes
 
@@ -178,8 +178,8 @@ class Api:
     """What documents of two APIs do not share.
 
     ``about``: of the whole document; ``versions``: of an endpoint; ``answer``: the schema of a
-    success, if it is known; ``refusals``: the statuses of an endpoint's errors.  ``headers`` are
-    those of every answer.
+    success, if it is known; ``refusals``: the statuses of an endpoint's errors.  ``may_be_absent``
+    says so of a body.  ``headers`` are those of every answer.
     """
 
     about: Mapping[str, Any]
@@ -191,6 +191,7 @@ class Api:
     versions: Callable[[Endpoint], Json]
     answer: Callable[[str, str], Json | None]
     refusals: Callable[[Endpoint], Iterable[int]]
+    may_be_absent: Callable[[Schema], bool]
     headers: tuple[str, ...]
 
 
@@ -267,9 +268,8 @@ def _since(arg: arguments.Arg) -> Json:
 def _body(endpoint: Endpoint, api: Api) -> Json | None:
     """Return the request body of the endpoint, if any."""
     if endpoint.body is not None:
-        # an absent body counts as an empty object
-        is_required = not endpoint.body.validator.is_valid({})
-        return _sent({**endpoint.body.source, **endpoint.body.document}, required=is_required)
+        schema = {**endpoint.body.source, **endpoint.body.document}
+        return _sent(schema, required=not api.may_be_absent(endpoint.body))
     if endpoint.named is None:
         return None
     needed = [name for name, arg in endpoint.named.items() if arg.required]
@@ -386,5 +386,7 @@ IRONIC: Final = Api(
     versions=_versions_of,
     answer=documents.of,
     refusals=_refusals,
+    # an absent body counts as an empty object
+    may_be_absent=lambda body: bool(body.validator.is_valid({})),
     headers=(*_ALWAYS, *_OF_HANDLERS),
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 from bloomery.api import openapi
 from bloomery.api.declare import JSON_TYPE, Endpoint
 from bloomery.api.openapi import Api
-from bloomery.api.orchestration import arguments
+from bloomery.api.orchestration import arguments, schemas
 
 Json = dict[str, Any]
 
@@ -81,6 +81,7 @@ _HEAT: Final = Api(
     versions=lambda endpoint: {},
     answer=lambda method, path: None,
     refusals=lambda endpoint: _STATUSES,
+    may_be_absent=lambda body: body in schemas.OPTIONAL,
     headers=_ALWAYS,
 )
 

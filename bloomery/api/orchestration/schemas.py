@@ -11,6 +11,7 @@ from typing import Any, Final
 from bloomery.api.declare import Schema
 from bloomery.api.orchestration import stack_arguments
 from bloomery.api.orchestration.stacks import ACTIONS
+from bloomery.orchestration.resources.software_config import TYPES
 
 Json = dict[str, Any]
 
@@ -21,6 +22,7 @@ _OBJECT_OR_NULL: Final[Json] = {"type": ["object", "null"]}
 _TEXT_OR_OBJECT: Final[Json] = {"type": ["object", "string", "null"]}
 _NAMES: Final[Json] = {"type": ["array", "null"], "items": _TEXT}
 _FLAG: Final[Json] = {"anyOf": [{"type": "boolean"}, _TEXT | {"enum": ["true", "false"]}]}
+_FLAG_OR_NULL: Final[Json] = {"anyOf": [_FLAG, {"type": "null"}]}
 
 
 def _object(properties: Json, *required: str, **more: Any) -> Json:
@@ -31,9 +33,18 @@ def _text(most: int) -> Json:
     return _TEXT_OR_NULL | {"maxLength": most}
 
 
+def _described(more: Json) -> Json:
+    """Return the schema of the inputs or outputs of a software config."""
+    item = _object(
+        {"name": _TEXT, "description": _TEXT_OR_NULL, "type": {"enum": [*TYPES, None]}, **more},
+        "name", additionalProperties=False,
+    )  # fmt: skip
+    return {"type": ["array", "null"], "items": item}
+
+
 _TEMPLATE: Final[Json] = {
     "template": _TEXT_OR_OBJECT,
-    "template_url": _TEXT_OR_NULL,
+    "template_url": _TEXT_OR_NULL | {"pattern": "^https?://[!-~]+$"},
     "environment": _TEXT_OR_OBJECT,
     "environment_files": _NAMES,
     "files": {"type": ["object", "null"]},
@@ -92,8 +103,8 @@ CONFIG: Final = Schema(
             "group": _text(255),
             "config": {},
             "options": _OBJECT_OR_NULL,
-            "inputs": {"type": ["array", "null"], "items": _OBJECT},
-            "outputs": {"type": ["array", "null"], "items": _OBJECT},
+            "inputs": _described({"default": {}, "replace_on_change": _FLAG_OR_NULL, "value": {}}),
+            "outputs": _described({"error_output": _FLAG_OR_NULL}),
         }
     ),
 )
@@ -104,3 +115,4 @@ DEPLOYMENT: Final = Schema(
     ),
 )
 DEPLOYMENT_UPDATE: Final = Schema(thing="software deployment", source=_object(_DEPLOYMENT))
+OPTIONAL: Final = (SIGNAL, SNAPSHOT, CONFIG)  # without a body they count as empty

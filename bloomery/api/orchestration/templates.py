@@ -7,17 +7,19 @@ from typing import Any, Final
 from bloomery.api.arguments import Arg
 from bloomery.api.orchestration import arguments, faults, stack_arguments
 from bloomery.api.orchestration.call import StackCall
+from bloomery.orchestration.properties.schema import Status
 
 DIALECTS: Final = ("cfn", "hot")
 VALIDATE: Final = {
     "show_nested": Arg(arguments.boolean), "ignore_errors": Arg(arguments.words)
 }  # fmt: skip
 TYPES: Final = {
-    **arguments.all_of(arguments.text, "support_status", "name", "version"),
+    "support_status": Arg(arguments.text, form={"enum": list(Status)}),
+    **arguments.all_of(arguments.text, "name", "version"),
     "with_description": Arg(arguments.boolean),
 }
 TYPE: Final = {"with_description": Arg(arguments.boolean)}
-TEMPLATE: Final = {"template_type": Arg(arguments.text)}
+TEMPLATE: Final = {"template_type": Arg(arguments.text, form={"enum": ["", *DIALECTS]})}
 FUNCTIONS: Final = {"with_condition_func": Arg(arguments.boolean)}
 
 

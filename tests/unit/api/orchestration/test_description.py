@@ -83,6 +83,43 @@ def test_schema_of_a_body_takes_what_the_api_takes(
     assert jsonschema_rs.is_valid(schema, sent) == (status < 400)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "address"),
+    [
+        ("post", f"{STACK}/snapshots", f"{S}/snapshots"),
+        ("post", "software_configs", f"{BASE}/software_configs"),
+        ("put", "software_deployments/{deployment_id}", f"{BASE}/software_deployments/d"),
+        ("patch", STACK, S),
+    ],
+)
+def test_body_that_is_required_is_told(document, api, method, path, address):
+    required, _ = body(document, method, path)
+    assert (api.ask(method.upper(), address).status == 400) == required
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "right"),
+    [
+        ("resource_types", "support_status", "HIDDEN"),
+        ("resource_types/{type_name}/template", "template_type", "hot"),
+    ],
+)
+def test_values_of_arguments_are_told(document, path, name, right):
+    operation = document["paths"][f"/v1/{{project}}/{path}"]["get"]
+    schema = next(each["schema"] for each in operation["parameters"] if each["name"] == name)
+    assert [jsonschema_rs.is_valid(schema, value) for value in (right, "odd")] == [True, False]
+
+
+def test_outputs_of_a_config_have_names(document):
+    _, schema = body(document, "post", "software_configs")
+    for outputs, is_right in (
+        ([{"name": "a"}], True),
+        ([{}], False),
+        ([{"name": "a", "b": 1}], False),
+    ):
+        assert jsonschema_rs.is_valid(schema, {"outputs": outputs}) == is_right
+
+
 def test_rules_are_those_of_policies():
     rules = {each.rule for each in routes.ENDPOINTS if each.rule != "public"}
     assert {rule for rule in rules if not rule.endswith(":*")} <= RULES
