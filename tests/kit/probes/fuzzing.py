@@ -184,7 +184,7 @@ class Target:
 
     def _take_away(self, made: Answer) -> None:
         """Delete what a POST made, so that lists stay short."""
-        found = re.search(r"/v1/[\w/]+/[^/]+\Z", made.headers["location"])
+        found = re.search(r"(/ext)?/v1/[\w/]+/[^/]+\Z", made.headers["location"])
         assert found is not None, made.headers
         if found[0].split("/")[-1] not in {*self.nodes, *self.ports, *self.groups, *self.chassis}:
             gone = self.api.delete(found[0])
