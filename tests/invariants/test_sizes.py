@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_922,
-    "lines of the tests": 135_091,  # a row is read again after an event of an older release
-    "lines of bloomery": 3559,
-    "lines of bloomery/api": 8978,  # why has codes
+    "lines of the product": 120_944,
+    "lines of the tests": 135_238,  # schemathesis, and what it has found
+    "lines of bloomery": 3561,  # hosts with control characters
+    "lines of bloomery/api": 8998,  # what the document of stacks says
     "lines of bloomery/cli": 6351,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
@@ -47,7 +47,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 809,
-    "functions": 8808,
+    "functions": 8809,
     "functions of under ten lines, per mille": 821,  # clauses of why are properties
     "one-caller helpers": 1621,
     "moves of get": 39,
