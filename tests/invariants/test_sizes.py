@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 120_944,
-    "lines of the tests": 135_238,  # schemathesis, and what it has found
+    "lines of the tests": 135_239,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8998,  # what the document of stacks says
     "lines of bloomery/cli": 6351,

@@ -74,8 +74,8 @@ OF_STACK: Final[tuple[Rule[StackSituation], ...]] = (
          "{fact} resources differ from their machines",
          "repair the machines that differ, or let an update repair them: bloomery stack up FILE "
          "{s.name} --converge"),
-    Rule("", lambda s: s.row.status == Status.COMPLETE, "the last action is complete",
-         "nothing: {cause}"),
+    Rule("", lambda s: s.row.status == Status.COMPLETE, "{s.row.reason}",
+         "nothing: the last action is complete"),
     Rule("no_engine", lambda s: s.engine is None and s.has_orders,
          "no engine has taken the request yet",
          "wait: {cause}; check that one runs (openstack orchestration service list)"),

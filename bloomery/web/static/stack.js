@@ -56,7 +56,7 @@ export async function page({root, params, query, signal}) {
   }
 
   function drawWhy(stack, answer) {
-    replace(why, h('h2', {}, 'Why'), h('p.cause', {}, stack.stack_status_reason, ' ', h('small', {}, ago(answer?.since ?? stack.updated_time ?? stack.creation_time))),
+    replace(why, h('h2', {}, 'Why'), h('p.cause', {}, answer?.cause ?? stack.stack_status_reason, ' ', h('small', {}, ago(answer?.since ?? stack.updated_time ?? stack.creation_time))),
       answer && h('p', {}, h('strong', {}, 'Next: '), answer.next_action),
       list('Failed', answer?.failed, each => each.reason), list('Waiting', answer?.waiting, each => [`waits for ${each.for} `, ago(each.since)]),
       list('Differs from its machine', answer?.drifted, each => Object.values(each.differences).join('; ')), list('Leaves', answer?.leaving, () => 'is deleted when the roll-out ends'),
