@@ -55,8 +55,14 @@ def _beginnings() -> dict[tuple[State, State], list[str]]:
 
 
 def _state_table() -> list[str]:
-    head = ["## States", "", "| state | kind | on its way to |", "|---|---|---|"]
-    rows = [f"| `{s}` | {_kind(s)} | {_quoted(states.TARGETS.get(s))} |" for s in State]
+    head = [
+        "## States", "", "The last column is the `kind` of `/ext/v1/states`: what pages show.", "",
+        "| state | kind | on its way to | shown as |", "|---|---|---|---|",
+    ]  # fmt: skip
+    rows = [
+        f"| `{s}` | {_kind(s)} | {_quoted(states.TARGETS.get(s))} | {states.KINDS[s]} |"
+        for s in State
+    ]
     return head + rows
 
 
