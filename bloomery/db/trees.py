@@ -90,7 +90,7 @@ class EncodedTurn:
     snapshots: Sequence[Row]
     relay: Sequence[tuple[str | None, Row]]  # the uuid of a stack that it is about, and the event
     orders: Sequence[int]
-    rests: bool
+    is_idle: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def encode(
             if event.status in _RELAY_STATUS and event.action != Action.SIGNAL
         ],
         orders=list(turn.orders),
-        rests=turn.rests,
+        is_idle=turn.is_idle,
     )
 
 
@@ -227,7 +227,7 @@ def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> T
     insert_events(conn, [row for row in turn.events if not _is_void(row, overtaken)])
     events.insert(conn, [row for stack, row in turn.relay if stack not in overtaken])
     stack_orders.delete(conn, turn.orders)
-    released = turn.rests and not overtaken and stack_locks.release(conn, guard)
+    released = turn.is_idle and not overtaken and stack_locks.release(conn, guard)
     return TurnResult(released=released, overtaken=overtaken)
 
 

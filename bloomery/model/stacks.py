@@ -361,7 +361,7 @@ class Turn:
     ``stacks`` and ``resources`` are new or changed; resources are the engine's own objects, which
     do not change until the turn is written.  ``removed``: UUIDs of resources that are gone.
     ``dropped``: UUIDs of templates to which nothing refers any more.  ``orders``: IDs of applied
-    orders.  ``rests``: nothing is left to do, and the lock may be released.
+    orders.  ``is_idle``: nothing is left to do, and the lock may be released.
     """
 
     stacks: Sequence[Stack] = ()
@@ -373,11 +373,11 @@ class Turn:
     events: Sequence[Event] = ()
     snapshots: Sequence[Snapshot] = ()
     orders: Sequence[int] = ()
-    rests: bool = False
+    is_idle: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing has changed: such a turn need not be written."""
-        return self.rests is False and not any(
+        return self.is_idle is False and not any(
             getattr(self, each.name) for each in dataclasses.fields(self)
         )

@@ -36,13 +36,13 @@ def meter(site: Orchestration) -> Meter:
 def rest(site: Orchestration) -> None:
     """Wait until nobody works on any stack."""
 
-    def rests() -> bool:
+    def is_idle() -> bool:
         with site.service.db.read() as conn:
             orders = conn.execute(sa.select(sa.func.count()).select_from(STACK_ORDERS)).scalar()
             held = sa.select(sa.func.count()).where(STACK_LOCKS.c.engine_id.is_not(None))
             return not orders and not conn.execute(held).scalar()
 
-    wait_for(rests, "all stacks to rest", timeout_s=60)
+    wait_for(is_idle, "all stacks to rest", timeout_s=60)
     with site.service.db._edge._turn():
         pass  # a commit is seen before it is counted; its turn ends after both
 

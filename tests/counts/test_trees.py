@@ -78,7 +78,7 @@ def test_the_last_turn_is_nine_statements(
         resources=[dataclasses.replace(row, status="COMPLETE") for row in begun.resources],
         events=[trees.event()],
         orders=[tree.orders[0].id],
-        rests=True,
+        is_idle=True,
     )
     meter.reset()
     assert store.write(WEB, lease, last).released

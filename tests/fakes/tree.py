@@ -32,7 +32,7 @@ class FakeTree:
         self.take(tree)
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         return not self._left and not self.missing
 
     def take(self, accepted: Tree) -> None:
@@ -46,11 +46,11 @@ class FakeTree:
             raise self.fault
         self._left = max(self._left - 1, 0)
         stacks: list[Stack] = []
-        if self.rests:
+        if self.is_idle:
             self.stacks = stacks = [
                 dataclasses.replace(stack, status="COMPLETE") for stack in self.stacks
             ]
-        turn = Turn(stacks=stacks, orders=tuple(self._taken), rests=self.rests)
+        turn = Turn(stacks=stacks, orders=tuple(self._taken), is_idle=self.is_idle)
         self._taken = []
         self.turns.append(turn)
         return turn

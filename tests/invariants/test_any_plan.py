@@ -20,7 +20,7 @@ from bloomery.orchestration import foresight
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan, Verb
 from bloomery.orchestration.resources import machines as machine_calls
 from bloomery.orchestration.stack import Stack
@@ -167,13 +167,13 @@ class Life:
     def tree(self) -> StackTree:
         return StackTree.load(self.world.store.load(ROOT), self.world.runtime)
 
-    def present(self, stack: EngineStack) -> Present:
-        def child(row: EngineResource) -> Present | None:
+    def existing(self, stack: EngineStack) -> ExistingStack:
+        def child(row: EngineResource) -> ExistingStack | None:
             below = stack.stacks.get(row.physical_id or "")
-            return None if below is None else self.present(below)
+            return None if below is None else self.existing(below)
 
         find_node = functools.partial(machine_calls.find_node, self.machines)
-        return Present.of_rows(
+        return ExistingStack.of_rows(
             stack.definition, stack.rows, stack.leftovers, child=child, template=stack.definition,
             find_node=find_node,
         )  # fmt: skip
@@ -182,18 +182,18 @@ class Life:
         """Return the plan of a request, of the rows as they are."""
         tree = self.tree()
         stack = tree.stacks[ROOT]
-        present = self.present(stack)
+        existing = self.existing(stack)
         if request == "delete":
-            return foresight.delete(stack.definition, present)
+            return foresight.delete(stack.definition, existing)
         if request == "roll back":
             previous = stack.row.previous_template_uuid
             target = None if previous is None else tree.actions.definition(stack, previous)
-            return foresight.rollback(stack.definition, target, present)
+            return foresight.rollback(stack.definition, target, existing)
         template = tree_world.template_of(text, files=self.files())
         tree.actions.library.add(template)
         new = tree.actions.definition(stack, template.uuid)
         assert isinstance(new, Stack)
-        return foresight.plan(stack.definition, new, present)
+        return foresight.plan(stack.definition, new, existing)
 
     def rows(self) -> dict[str, StoredResource]:
         return {uuid: row.copy() for uuid, row in self.world.store.resources.items()}

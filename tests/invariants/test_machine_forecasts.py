@@ -17,7 +17,7 @@ import pytest
 
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight.schedule import Step, schedule_of
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.simulation import Lifecycle, Simulation
 from bloomery.orchestration.simulation.lifecycle import with_id
@@ -192,24 +192,24 @@ class Update:
     """One update: what its plan said, and what came of it."""
 
     def __init__(self, life: Lifecycle, machines: Watched, new: Stack) -> None:
-        present = life.stack
-        assert present is not None
-        self.before = {name: row.uuid for name, row in present.rows.items()}
-        self.nodes = {name: row.physical_id for name, row in present.rows.items()}
-        new = with_id(new, present.name, present.id)
+        existing = life.stack
+        assert existing is not None
+        self.before = {name: row.uuid for name, row in existing.rows.items()}
+        self.nodes = {name: row.physical_id for name, row in existing.rows.items()}
+        new = with_id(new, existing.name, existing.id)
         machines.refuses = True
         self.plan: Plan = foresight.plan(
-            present.definition,
+            existing.definition,
             new,
-            Present.of_rows(present.definition, present.rows, present.leftovers),
+            ExistingStack.of_rows(existing.definition, existing.rows, existing.leftovers),
         )
         self._steps = list(schedule_of(self.plan, lambda key, action: None).steps)
         machines.refuses = False
         orders, events = len(machines.orders), len(life.simulation.events)
         raids = {uuid: node.get("raid_config") for uuid, node in machines.nodes.items()}
         self.result = life.update(new)
-        self.after = {name: row.uuid for name, row in present.rows.items()}
-        self.nodes_after = {name: row.physical_id for name, row in present.rows.items()}
+        self.after = {name: row.uuid for name, row in existing.rows.items()}
+        self.nodes_after = {name: row.physical_id for name, row in existing.rows.items()}
         self.orders = Counter(machines.orders[orders:])
         self.raids_lost = {
             uuid for uuid, raid in raids.items()

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_944,
-    "lines of the tests": 135_239,  # a row is read again after an event of an older release
+    "lines of the product": 120_964,
+    "lines of the tests": 135_249,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8998,  # what the document of stacks says
-    "lines of bloomery/cli": 6351,
+    "lines of bloomery/cli": 6362,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
@@ -31,16 +31,16 @@ LIMITS = {
     "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5549,
+    "lines of bloomery/operations": 5547,
     "lines of bloomery/orchestration": 109,
     "lines of bloomery/orchestration/drawing": 709,
     "lines of bloomery/orchestration/engine": 3487,
-    "lines of bloomery/orchestration/foresight": 1344,  # it alone judges before a traversal
+    "lines of bloomery/orchestration/foresight": 1350,  # it alone judges before a traversal
     "lines of bloomery/orchestration/graph": 232,
     "lines of bloomery/orchestration/plan": 1728,
     "lines of bloomery/orchestration/properties": 1649,
-    "lines of bloomery/orchestration/resources": 9475,
-    "lines of bloomery/orchestration/service": 6974,  # why of a stack has a cause
+    "lines of bloomery/orchestration/resources": 9478,
+    "lines of bloomery/orchestration/service": 6970,  # why of a stack has a cause
     "lines of bloomery/orchestration/simulation": 472,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,

@@ -96,6 +96,6 @@ def test_a_wait_without_its_first_look_is_noticed(
 def test_a_plan_that_does_not_look_at_its_nodes_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Node, "effect_now", base.Resource.effect_now)
+    monkeypatch.setattr(Node, "current_effect", base.Resource.current_effect)
     with pytest.raises(AssertionError):
         test_machine_forecasts.test_what_is_certain_comes_true()

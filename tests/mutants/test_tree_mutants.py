@@ -116,7 +116,7 @@ def the_tree_came_back(scene: Scene) -> None:
 
 def in_doubt(scene: Scene) -> None:
     of_stores.test_a_turn_whose_commit_was_in_doubt_is_written_once(
-        scene.db, scene.store, scene.lease(), scene.order_id, rests=False
+        scene.db, scene.store, scene.lease(), scene.order_id, is_idle=False
     )
 
 

@@ -6,11 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS, WAS_IN_MAINTENANCE, OldSite, Site
+from bloomery.cli.imports.site import (
+    AWAITING_TAKE_OVER,
+    HIDDEN,
+    LET_GO,
+    NOUNS,
+    WAS_IN_MAINTENANCE,
+    OldSite,
+    Site,
+)
 
 Json = dict[str, Any]
 
-CREATE, CHANGE, THERE, TAKEN, LEFT, REFUSED = (
+CREATE, CHANGE, THERE, TAKE_OVER, LEFT, REFUSED = (
     "create", "change", "is there", "was taken over", "left out", "refused",
 )  # fmt: skip
 INTERFACES: Final = (
@@ -62,7 +70,7 @@ def make(old: OldSite, new: Site, terms: Terms) -> list[Row]:
     """Return a row for each node and record of ``old``, in the order in which they are written."""
     nodes = [_node_row(node, old, new, terms) for node in parents_first(old.nodes)]
     begun_anew = {row.uuid for row in nodes if row.action in (CREATE, CHANGE)}
-    closed = {row.uuid for row in nodes if row.action in (LEFT, REFUSED, TAKEN)}
+    closed = {row.uuid for row in nodes if row.action in (LEFT, REFUSED, TAKE_OVER)}
     rows = [record_row("chassis", each, new, set()) for each in old.records["chassis"].values()]
     rows += nodes
     for kind in list(NOUNS)[1:]:
@@ -94,8 +102,8 @@ def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
         action = LEFT
         delete = f"baremetal node delete {node['uuid']}"
         faults = [f"bloomery has handed it over: delete it here ({delete}) and run it again"]
-    elif present is not None and not reason.startswith(HELD):
-        action, faults = TAKEN, []
+    elif present is not None and not reason.startswith(AWAITING_TAKE_OVER):
+        action, faults = TAKE_OVER, []
     elif node["provision_state"] not in _STATES or node["reservation"]:
         action, faults = LEFT, [f"it is {node['provision_state']}; run the import again later"]
     elif faults:
@@ -125,9 +133,10 @@ def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     faults = [f"driver_info/{key} is hidden: name it in --secrets"
               for key, value in info.items() if value == HIDDEN]  # fmt: skip
     shown = {key: value for key, value in (node["instance_info"] or {}).items() if value != HIDDEN}
-    reason = HELD
+    reason = AWAITING_TAKE_OVER
     if node["maintenance"]:
-        reason = f"{HELD}{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
+        former = node["maintenance_reason"] or "no reason given"
+        reason = f"{AWAITING_TAKE_OVER}{WAS_IN_MAINTENANCE}{former}"
     imported = {"provision_state": node["provision_state"], "maintenance_reason": reason}
     imported |= {name: node[name] for name in _LEFT_FIELDS if node.get(name)}
     if imported.get("power_state") not in POWER:

@@ -11,7 +11,9 @@ from bloomery.cli.client import ApiError, Client
 Json = dict[str, Any]
 
 HIDDEN: Final = "******"  # what Ironic shows in place of a secret
-HELD: Final = "imported, and not taken over yet"  # the maintenance reason begins with it
+AWAITING_TAKE_OVER: Final = (
+    "imported, and not taken over yet"  # the maintenance reason begins with it
+)
 
 WAS_IN_MAINTENANCE: Final = "; in maintenance: "  # the reason goes on so, and then as before
 LET_GO: Final = "taken over by another service"  # the maintenance reason in the old service

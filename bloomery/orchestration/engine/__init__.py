@@ -4,7 +4,7 @@ A tree of stacks is loaded from a store and stepped in turns.  Each turn returns
 write (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
 
     tree = StackTree.load(store.load(root_uuid), runtime)
-    while not tree.rests:
+    while not tree.is_idle:
         store.write(root_uuid, tree.turn())
 
 runtime      what all trees of an engine share

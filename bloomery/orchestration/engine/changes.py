@@ -121,7 +121,7 @@ class TreeChanges:
             )
         )
 
-    def collect(self, *, rests: bool) -> model.Turn:
+    def collect(self, *, is_idle: bool) -> model.Turn:
         """Return all changes since the last call."""
         turn = model.Turn(
             stacks=[value() for value in self._stacks.values()],
@@ -133,7 +133,7 @@ class TreeChanges:
             events=self._events,
             snapshots=self._snapshots,
             orders=self._orders,
-            rests=rests,
+            is_idle=is_idle,
         )
         self._stacks, self._rows, self._removed = {}, {}, {}
         self._templates, self._properties, self._events = [], [], []

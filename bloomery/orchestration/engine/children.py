@@ -82,13 +82,13 @@ class EngineChildren:
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self._parent.stacks[stack_id]
         before = child.row.template_uuid
-        present = self._actions.library.templates[before]
-        part = self._part(child, present, blueprint)
+        current = self._actions.library.templates[before]
+        part = self._part(child, current, blueprint)
         if part is None:
             stack, template = self._defined(stack_id, child.name, blueprint)
         else:
-            stack, template = self._amended(child, part, present, blueprint)
-        if template != replace(present, uuid=template.uuid):
+            stack, template = self._amended(child, part, current, blueprint)
+        if template != replace(current, uuid=template.uuid):
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)
         child.timeout_s = stack.timeout_s
@@ -99,7 +99,7 @@ class EngineChildren:
         self._actions.update(child, part, converge=self._parent.converges)
 
     def _part(
-        self, child: EngineStack, present: model.Template, blueprint: Blueprint
+        self, child: EngineStack, current: model.Template, blueprint: Blueprint
     ) -> TemplatePart | None:
         """Return the resources that an update concerns; None: every resource of the child.
 
@@ -120,18 +120,18 @@ class EngineChildren:
             )
         except errors.InvalidTemplateReference:  # to a resource outside of the part
             return None
-        if (template.environment, template.files) != (present.environment, present.files):
+        if (template.environment, template.files) != (current.environment, current.files):
             return None
         self._keep(template, stack)
         return TemplatePart(stack, template.uuid, names)
 
     def _amended(
-        self, child: EngineStack, part: TemplatePart, present: model.Template, blueprint: Blueprint
+        self, child: EngineStack, part: TemplatePart, current: model.Template, blueprint: Blueprint
     ) -> tuple[Stack, model.Template]:
         """Return the child's new stack and template; only ``part`` is parsed again."""
         uuid, document = self._parent.runtime.new_id(), blueprint.document
         template = self._actions.library.templates[part.template_uuid]
-        has_secret = template.has_secret or present.has_secret
+        has_secret = template.has_secret or current.has_secret
         template = replace(template, uuid=uuid, template=document, has_secret=has_secret)
         parsed = part.stack.tree.template_of(document)
         return variants.amended(child.definition, parsed, part.stack), template

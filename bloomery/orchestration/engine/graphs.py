@@ -18,7 +18,7 @@ from typing import Any, Final
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import Plan, Present
+from bloomery.orchestration.plan import ExistingStack, Plan
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.stack import Stack, variants
@@ -89,8 +89,8 @@ def planned(
         old = variants.only(old, names) if isinstance(old, Stack) else old
         rows = {name: rows[name] for name in names if name in rows}
         leftovers = {name: leftovers[name] for name in names if name in leftovers}
-    present = Present.of_rows(old, rows, leftovers)
-    plan = plans.traversal(old, new, present, rollback=action is Action.ROLLBACK)
+    existing = ExistingStack.of_rows(old, rows, leftovers)
+    plan = plans.traversal(old, new, existing, rollback=action is Action.ROLLBACK)
     graph = plan.own()
     vertices = {key: _vertex(stack, plan, key) for key in graph.keys()}  # noqa: SIM118  # no order
     return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)

@@ -131,7 +131,7 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
         return
     if hasattr(row.kind, f"handle_{MARK}"):
         _arguments(row)[MARK] = True
-        stack.schedule.next_turn.append(row)
+        stack.schedule.due_next.append(row)
     else:
         _complete(stack, row)
 
@@ -236,7 +236,7 @@ def _freeze(stack: EngineStack, row: EngineResource, properties: Mapping[str, An
 def _start(stack: EngineStack, row: EngineResource, reason: str = events.CHANGED) -> None:
     """Emit the beginning of an action; a later transaction calls the handler."""
     _change(stack, row, _open_action(row).action, Status.IN_PROGRESS, reason)
-    stack.schedule.next_turn.append(row)
+    stack.schedule.due_next.append(row)
 
 
 def _fail_at_once(stack: EngineStack, row: EngineResource, exc: Exception) -> None:
@@ -341,7 +341,7 @@ def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall 
         schedule.wait(row, source)
     if isinstance(outcome, Again) and not outcome.after_s:
         changes.change_row(row)
-        schedule.next_turn.append(row)
+        schedule.due_next.append(row)
     elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
         schedule.step_at(row, schedule.now() + rest_s)
     if not outcome.reason:

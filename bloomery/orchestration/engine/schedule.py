@@ -25,11 +25,11 @@ LEAST_S: Final = 0.001  # two clocks are never quite the same
 
 @dataclass(slots=True, eq=False)
 class Schedule:
-    """The schedule of all stacks of one tree.  ``next_turn``: rows to step in the next turn."""
+    """The schedule of all stacks of one tree.  ``due_next``: rows to step in the next turn."""
 
     runtime: EngineRuntime
     changes: TreeChanges
-    next_turn: list[EngineResource] = field(default_factory=list)
+    due_next: list[EngineResource] = field(default_factory=list)
     _began_s: float = field(init=False)
     _due: list[tuple[float, int, EngineResource | str]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=itertools.count)

@@ -21,7 +21,7 @@ from bloomery.orchestration.engine import events, resource_actions
 from bloomery.orchestration.engine.graphs import TraversalGraph
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
-from bloomery.orchestration.plan import Present, rules
+from bloomery.orchestration.plan import ExistingStack, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
@@ -260,7 +260,7 @@ class Traversal:
             return True
         before = row.acting().properties
         changed = values.differences(row.kind.properties_schema, before, after).changed
-        same, find_node = row.kind.names_same_object, builder.present.find_node
+        same, find_node = row.kind.names_same_object, builder.existing.find_node
         names = [n for n, value in changed.items() if not same(row, n, value, find_node)]
         return row.kind.preempted_by(before, after, names)
 
@@ -338,15 +338,15 @@ class Traversal:
         if row.template_uuid not in self._builders:
             stack = self.stack
 
-            def child_of(record: base.ResourceState) -> Present | None:
+            def child_of(record: base.ResourceState) -> ExistingStack | None:
                 child = stack.stacks.get(record.physical_id or "")
-                return None if child is None else Present(records=child.current_rows)
+                return None if child is None else ExistingStack(records=child.current_rows)
 
             find_node = functools.partial(machines.find_node, stack.context().machines)
-            present = Present(
+            existing = ExistingStack(
                 records={}, live=stack.current_rows, child=child_of, find_node=find_node
             )
-            builder = ResolvedBuilder(old=row.definitions, new=stack.target[0], present=present)
+            builder = ResolvedBuilder(old=row.definitions, new=stack.target[0], existing=existing)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
 

@@ -1,7 +1,7 @@
 """A tree of stacks: a root and its child stacks, stepped by the engine that holds the stack lock.
 
     tree = StackTree.load(store.load(root_uuid), runtime)
-    while not tree.rests:
+    while not tree.is_idle:
         store.write(root_uuid, tree.turn())  # whole or not at all
         wait(until=tree.due_at())
         tree.take(store.list_orders(root_uuid, after_id))
@@ -116,8 +116,8 @@ class StackTree:
         for row in stack.list_rows():
             if row.pending_action is not None:
                 stack.open_rows[row.uuid] = row
-                rests = row.pending_action.stage is Stage.BACKOFF and row.due_at is not None
-                at_s = self.schedule.clock_s(row.due_at) if rests and row.due_at else None
+                is_idle = row.pending_action.stage is Stage.BACKOFF and row.due_at is not None
+                at_s = self.schedule.clock_s(row.due_at) if is_idle and row.due_at else None
                 self.schedule.step_at(row, self.schedule.now() if at_s is None else at_s)
         self.actions.resume(stack)
         if stack.open_traversal is not None:
@@ -144,7 +144,7 @@ class StackTree:
         schedule = self.schedule
         self._note_sinks()
         until_s = schedule.now() + TURN_S
-        begun, schedule.next_turn = schedule.next_turn, []
+        begun, schedule.due_next = schedule.due_next, []
         for row in begun:
             if row.pending_action is not None and row.pending_action.stage is not Stage.BACKOFF:
                 schedule.step_at(row, schedule.now())
@@ -170,7 +170,7 @@ class StackTree:
                 if not stack.open:
                     stack.change(deadline_at=None)
         self._note_sinks()
-        return self.changes.collect(rests=self.rests)
+        return self.changes.collect(is_idle=self.is_idle)
 
     def _step(self, until_s: float) -> None:
         """Step due resources in order of time until ``until_s``, and time out late stacks."""
@@ -196,13 +196,13 @@ class StackTree:
             self.schedule.wake(row.uuid)
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing is left to do until the next order."""
         return not (self._orders or any(each.open for each in self.stacks.values()))
 
     def due_at(self) -> float | None:
         """Return the clock time of the next turn; None: when the tree is woken."""
-        if self.schedule.next_turn or self._orders or self._loaded:
+        if self.schedule.due_next or self._orders or self._loaded:
             return self.schedule.now()
         return self.schedule.next_due()
 

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from bloomery.orchestration.foresight import capacity, effects, foreseen, members
 from bloomery.orchestration.plan import build, tree_diff
-from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
+from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.plan.transforms import vertices
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 
-Existing: TypeAlias = Present | Mapping[str, ResourceState] | None
+Existing: TypeAlias = ExistingStack | Mapping[str, ResourceState] | None
 TRANSFORMS: Final[tuple[Transform, ...]] = (
     *(foreseen.compare if each is vertices.expect_changes else each for each in build.TRANSFORMS),
     effects.set_effects,
@@ -60,8 +60,10 @@ def rollback(
 def begin(
     old: TemplateSide, new: TemplateSide, existing: Existing, *, rollback: bool = False
 ) -> PlanBuilder:
-    present = existing if isinstance(existing, Present) else Present(records=existing)
-    return PlanBuilder(old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS)
+    existing = existing if isinstance(existing, ExistingStack) else ExistingStack(records=existing)
+    return PlanBuilder(
+        old=old, new=new, existing=existing, rollback=rollback, transforms=TRANSFORMS
+    )
 
 
 # --------------------------------------------------------------------------------- step by step

@@ -20,7 +20,7 @@ def check_capacity(builder: PlanBuilder) -> None:
 
     Nodes that the plan gives back before may be free in time, so that they make nothing certain.
     """
-    list_free = builder.present.list_free
+    list_free = builder.existing.list_free
     if builder.parent is not None or list_free is None:
         return
     needs = {

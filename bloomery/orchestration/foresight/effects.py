@@ -79,7 +79,7 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
         values = _decisive(builder.new.kind(key.name), values)
     names = {str(each.path[0]) for each in action.differences}
     now = answer_of(
-        builder, action.record, lambda real: real.effect_now(effect, values, names), effect
+        builder, action.record, lambda real: real.current_effect(effect, values, names), effect
     )
     is_doubted = now.is_refused and _is_freed(builder, action.record)
     return replace(now, certain=False) if is_doubted else now
@@ -97,7 +97,7 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
     kind = builder.new.kind(key.name)
     if is_new:
         values = _values(builder.new, key.name, kind, builder.after)
-        if reason := kind.reason_to_refuse_new(values, builder.present.find_node):
+        if reason := kind.reason_to_refuse_new(values, builder.existing.find_node):
             return replace(effect, is_refused=True, certain=False, reason=reason)
     tree = _tree_of_node(builder, key.name, kind)
     if tree is None or not effect.verbs:
@@ -134,7 +134,7 @@ def answer_of(
     builder: PlanBuilder, record: ResourceState | None, ask: Callable[[Resource], T], default: T
 ) -> T:
     """Call ``ask`` with an existing resource; return ``default`` without one or if it fails."""
-    resource = None if record is None else builder.present.resource(record)
+    resource = None if record is None else builder.existing.resource(record)
     try:
         return ask(resource) if resource is not None else default
     except (errors.Failure, Busy):
@@ -158,7 +158,7 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     return effect
 
 
-def of_stand_in(
+def of_substitute(
     builder: PlanBuilder, verb: Verb, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Effect:
     if not isinstance(builder.new, Stack):
@@ -185,14 +185,16 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
         values = _values(builder.old, key.name, kind, builder.before)
     effect = kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
     deletion = effect
-    effect = answer_of(builder, record, lambda real: real.effect_now(deletion, None, ()), deletion)
+    effect = answer_of(
+        builder, record, lambda real: real.current_effect(deletion, None, ()), deletion
+    )
     if record is not None and effect.verbs and kind.node_properties:
         return _refused_now(builder, kind, effect, str(record.physical_id))
     return effect
 
 
 def _refused_now(builder: PlanBuilder, kind: type[Resource], effect: Effect, ident: str) -> Effect:
-    node = builder.present.find_node(ident)
+    node = builder.existing.find_node(ident)
     reason = kind.reason_to_refuse_at(node["provision_state"], effect.verbs) if node else ""
     return replace(effect, is_refused=True, certain=False, reason=reason) if reason else effect
 

@@ -27,7 +27,7 @@ def compare(builder: PlanBuilder) -> None:
     for key, candidate in vertices.candidates(builder):
         decision, effect = _decide(candidate)
         planned, record = builder.actions[key], candidate.record
-        change = candidate.examined or NO_CHANGE
+        change = candidate.computed_change or NO_CHANGE
         if decision.verb is Verb.CREATE:
             is_known = record is not None and record.status is Status.IN_PROGRESS
             reason = decision.reason if is_known else planned.reason or decision.reason
@@ -52,7 +52,7 @@ def compare(builder: PlanBuilder) -> None:
 
 
 def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
-    decision = _look(candidate) if candidate.builder.present.converges else None
+    decision = _look(candidate) if candidate.builder.existing.converges else None
     decision = decision or rules.judge(candidate)
     effect = _effect(candidate, decision)
     if effect.reason:
@@ -67,7 +67,7 @@ def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
 
 
 def _effect(candidate: Candidate, decision: Decision) -> Effect:
-    change = candidate.examined
+    change = candidate.computed_change
     if (
         decision.verb is not Verb.UPDATE
         or change is None
@@ -90,7 +90,7 @@ def _with_members(candidate: Candidate, decision: Decision) -> Decision:
 
 def _look(candidate: Candidate) -> Decision | None:
     record = candidate.record
-    resource = None if record is None else candidate.builder.present.resource(record)
+    resource = None if record is None else candidate.builder.existing.resource(record)
     return None if resource is None else rules.look(candidate, resource)
 
 

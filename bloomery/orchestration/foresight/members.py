@@ -9,7 +9,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.foresight import effects, nested
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan.builder import PlanBuilder, Present
+from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder
 from bloomery.orchestration.plan.plans import (
     BATCH,
     BEGIN,
@@ -100,23 +100,23 @@ def batch_members(builder: PlanBuilder) -> None:
         if not isinstance(group, Indexed):
             continue
         before, child = nested_plan.before, _child(builder, name)
-        present = _members(nested_plan, child)
+        existing = _members(nested_plan, child)
         properties = None if before is None else before.properties
         records = None if child is None else child.records
         states = None if records is None else {n: record.status for n, record in records.items()}
         try:
-            foreseen = group.foresee_batches(properties, present, states)
+            foreseen = group.foresee_batches(properties, existing, states)
         except errors.Misplaced as exc:
             raise exc.under("resources", name) from exc
-        _Batches(builder, name, group.member, present, records or {}).lay_out(foreseen)
+        _Batches(builder, name, group.member, existing, records or {}).lay_out(foreseen)
 
 
-def _child(builder: PlanBuilder, name: str) -> Present | None:
+def _child(builder: PlanBuilder, name: str) -> ExistingStack | None:
     record = builder.records.get(name)
-    return None if record is None else builder.present.child(record)
+    return None if record is None else builder.existing.child(record)
 
 
-def _members(nested_plan: NestedPlan, child: Present | None) -> groups.Members:
+def _members(nested_plan: NestedPlan, child: ExistingStack | None) -> groups.Members:
     """Return the members as the child stack has them, those of an unfinished roll-out too."""
     if nested_plan.before is None:
         return {}
@@ -129,14 +129,14 @@ def _members(nested_plan: NestedPlan, child: Present | None) -> groups.Members:
 class _Batches:
     """The batches of one group in the graph.
 
-    ``define`` returns the definition of a member; ``present``: the members before the update;
+    ``define`` returns the definition of a member; ``existing``: the members before the update;
     ``records``: their rows.
     """
 
     builder: PlanBuilder
     name: str
     define: Callable[[str], Mapping[str, Any]]
-    present: groups.Members
+    existing: groups.Members
     records: Mapping[str, ResourceState]
 
     def lay_out(self, foreseen: Sequence[Batch]) -> None:
@@ -177,12 +177,12 @@ class _Batches:
     def _stand_in(self, key: Key) -> None:
         """Add a member that does not exist after the update; it may exist before."""
         name = key.name.rpartition("/")[2]
-        before, after, record = self.present.get(name), self.define(name), self.records.get(name)
+        before, after, record = self.existing.get(name), self.define(name), self.records.get(name)
         verb = Verb.DELETE
         if key.phase == MAKE:
             is_there = before is not None and (record is None or record.physical_id is not None)
             verb = Verb.UPDATE if is_there else Verb.CREATE
-        effect = effects.of_stand_in(self.builder, verb, before or {}, after)
+        effect = effects.of_substitute(self.builder, verb, before or {}, after)
         stands_in = Action(verb=verb, type=after["type"], reason=STANDS_IN, effect=effect)
         self.builder.put(key, stands_in)
         self.builder.graph.add(Key(self.name, MAKE), key)

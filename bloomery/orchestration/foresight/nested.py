@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.plan import tree_diff
-from bloomery.orchestration.plan.builder import PlanBuilder, Present
+from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.plans import NestedPlan
@@ -92,13 +92,15 @@ def _nested_plan(
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        present = Present(records={}, find_node=builder.present.find_node)
+        existing = ExistingStack(records={}, find_node=builder.existing.find_node)
         if before:
-            present = (None if record is None else builder.present.child(record)) or Present()
-        old = present.template or _child_side(builder, _old_side(builder, name), before)
+            existing = (
+                None if record is None else builder.existing.child(record)
+            ) or ExistingStack()
+        old = existing.template or _child_side(builder, _old_side(builder, name), before)
         new = _child_side(builder, builder.new, after)
         inner = PlanBuilder(
-            old=old, new=new, present=present, transforms=builder.transforms,
+            old=old, new=new, existing=existing, transforms=builder.transforms,
             parent=(builder.secrecy, name),
         )  # fmt: skip
         inner.budget = builder.budget
@@ -147,7 +149,7 @@ def _was(builder: PlanBuilder, name: str, record: ResourceState | None) -> compo
         is_known = stays and builder.judge(reference) is Knowledge.KNOWN
         return Knowledge.KNOWN if is_known else Knowledge.STEADY
 
-    view = Guesses(builder.old.view, judge, builder.present.live)
+    view = Guesses(builder.old.view, judge, builder.existing.live)
     side = _old_side(builder, name)
     return _composite(side, name, _guessed(side, name, view), view, record)
 
@@ -161,7 +163,7 @@ def _old_side(builder: PlanBuilder, name: str) -> TemplateSide:
 
 
 def _will_be(builder: PlanBuilder, name: str) -> composite.Composite:
-    view = Guesses(builder.new.view, builder.judge, builder.present.live)
+    view = Guesses(builder.new.view, builder.judge, builder.existing.live)
     view.placeholder = lambda reference: str(tree_diff.known_after(builder, [reference]))
     record = builder.records.get(name)
     return _composite(builder.new, name, _guessed(builder.new, name, view), view, record)

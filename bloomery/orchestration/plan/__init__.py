@@ -4,7 +4,7 @@ A plan is a graph whose vertices are actions (plans.py), built by a table of tra
 A convergence traversal compares at every vertex, when values are known; a preview compares with the
 values that are known before (forecast.py)::
 
-    plan = traversal(old, new, Present(records=records))
+    plan = traversal(old, new, ExistingStack(records=records))
     for key, action in plan:
         ...
 
@@ -14,7 +14,7 @@ Previews add more: see ``bloomery.orchestration.foresight``.
 from __future__ import annotations
 
 from bloomery.orchestration.plan.build import traversal
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan
 
-__all__ = ["Plan", "Present", "traversal"]
+__all__ = ["ExistingStack", "Plan", "traversal"]

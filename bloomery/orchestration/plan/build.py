@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
+from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder, Transform
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.plan.transforms import edges, vertices
 from bloomery.orchestration.stack.template_side import TemplateSide
@@ -26,9 +26,9 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
 
 
 def traversal(
-    old: TemplateSide, new: TemplateSide, present: Present, *, rollback: bool = False
+    old: TemplateSide, new: TemplateSide, existing: ExistingStack, *, rollback: bool = False
 ) -> Plan:
     """Return the plan for the engine: without members, effects, differences and outputs."""
     return PlanBuilder(
-        old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS
+        old=old, new=new, existing=existing, rollback=rollback, transforms=TRANSFORMS
     ).build()

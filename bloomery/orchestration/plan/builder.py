@@ -36,7 +36,7 @@ class Row(ResourceView, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class ExistingStack:
     """The existing resources of a stack.
 
     ``records``    current rows by name; None: all resources of the old template, as defined there
@@ -58,7 +58,7 @@ class Present:
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
     side: Callable[[ResourceState], TemplateSide | None] = lambda record: None
     resource: Callable[[ResourceState], Resource | None] = lambda record: None
-    child: Callable[[ResourceState], Present | None] = lambda record: None
+    child: Callable[[ResourceState], ExistingStack | None] = lambda record: None
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
     list_free: Callable[[str], Sequence[dict[str, Any]]] | None = None
@@ -70,9 +70,9 @@ class Present:
         old: TemplateSide,
         current: Mapping[str, Row],
         leftovers: Mapping[str, Sequence[Row]],
-        child: Callable[[Any], Present | None] = lambda row: None,
+        child: Callable[[Any], ExistingStack | None] = lambda row: None,
         **more: Any,
-    ) -> Present:
+    ) -> ExistingStack:
         """Return the rows of a stack for the plan of the engine, and for its preview.
 
         ``child``: returns that of a row's child stack.
@@ -129,7 +129,7 @@ class PlanBuilder:
 
     old: TemplateSide
     new: TemplateSide
-    present: Present
+    existing: ExistingStack
     rollback: bool = False
     transforms: Sequence[Transform] = ()
     records: dict[str, ResourceState | None] = field(default_factory=dict)
@@ -162,10 +162,10 @@ class PlanBuilder:
 
         The old template does not define leftovers, nor resources of a template before it.
         """
-        is_current = record is None or (self.present.records or {}).get(record.name) is record
+        is_current = record is None or (self.existing.records or {}).get(record.name) is record
         if record is None or (is_current and record.name in self.old.definitions):
             return self
-        side = self.present.side(record)
+        side = self.existing.side(record)
         if side is None or side is self.old or record.name not in side.definitions:
             return self
         if id(side) not in self.of_sides:
@@ -178,7 +178,7 @@ class PlanBuilder:
     @functools.cached_property
     def after(self) -> Forecast:
         """The forecast of the new side."""
-        return Forecast(self.new.view, self.judge, self.present.live)
+        return Forecast(self.new.view, self.judge, self.existing.live)
 
     @functools.cached_property
     def before(self) -> Forecast:
@@ -197,7 +197,7 @@ class PlanBuilder:
     @functools.cached_property
     def secrecy(self) -> Secrecy:
         """The secrets of both sides; read it after ``take_rows``."""
-        rows = [*self.records.values(), *itertools.chain(*self.present.leftovers.values())]
+        rows = [*self.records.values(), *itertools.chain(*self.existing.leftovers.values())]
         sealed = {row.name for row in rows if row and row.redacted}
         return Secrecy(self.old, self.new, parent=self.parent, sealed=sealed, is_plan=True)
 
@@ -218,7 +218,7 @@ class PlanBuilder:
         return Knowledge.MAY_CHANGE
 
     def _stays(self, name: str) -> Knowledge:
-        return Knowledge.KNOWN if name in self.present.live else Knowledge.STEADY
+        return Knowledge.KNOWN if name in self.existing.live else Knowledge.STEADY
 
 
 Transform: TypeAlias = Callable[[PlanBuilder], None]

@@ -73,7 +73,7 @@ def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
     """Drop changes that only name the same thing in another way."""
     record, kind = builder.records[name], builder.new.kind(name)
     if record is not None:
-        find_node = builder.present.find_node
+        find_node = builder.existing.find_node
         change.properties = {
             key: each
             for key, each in change.properties.items()
@@ -189,8 +189,8 @@ def _by_trees(
     if same and worst is Knowledge.STEADY:
         return None
     # A call that returns the whole map may leave this property unchanged.
-    sure = not isinstance(builder.new.definitions[name].properties, Function)
-    certain = sure and (not same or worst is Knowledge.CHANGES)
+    is_certain = not isinstance(builder.new.definitions[name].properties, Function)
+    certain = is_certain and (not same or worst is Knowledge.CHANGES)
     return Changed(old, tree_diff.known_after(builder, later[key]), certain, parts)
 
 
@@ -255,10 +255,10 @@ def _compare_part(builder: PlanBuilder, part: str, old: Any, new: Any) -> Change
     moving = [each for each in references if builder.judge(each) > Knowledge.STEADY]
     same = tree_diff.same(builder, old, new)
     if moving:
-        sure = not same or any(builder.judge(each) is Knowledge.CHANGES for each in moving)
+        is_certain = not same or any(builder.judge(each) is Knowledge.CHANGES for each in moving)
         before = tree_diff.displayable(old, builder.old)
         parts = tree_diff.parts(builder, old, new, before)
-        return Changed(before, tree_diff.known_after(builder, moving), sure, parts)
+        return Changed(before, tree_diff.known_after(builder, moving), is_certain, parts)
     return (
         None
         if same

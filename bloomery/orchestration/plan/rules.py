@@ -76,7 +76,7 @@ class Candidate:
         return changes.compare(self.builder, self.name)
 
     @property
-    def examined(self) -> Change | None:
+    def computed_change(self) -> Change | None:
         """The change, if a rule has computed it."""
         return self.__dict__.get("change")
 
@@ -85,11 +85,11 @@ class Candidate:
         schema = self.kind.properties_schema
         return [key for key in self.change.properties if key in schema and matches(schema[key])]
 
-    def sure(self, keys: Iterable[str]) -> bool:
+    def is_certain(self, keys: Iterable[str]) -> bool:
         return any(self.change.properties[key].certain for key in keys)
 
 
-LEFT_ALONE: Final = "external_id: left alone"
+EXTERNAL: Final = "external_id: left alone"
 
 # ------------------------------------------------------------------------------------- the rules
 
@@ -106,7 +106,7 @@ def no_physical_resource(candidate: Candidate) -> Decision | None:
 def external(candidate: Candidate) -> Decision | None:
     old, new = candidate.old, candidate.new
     if old is None:
-        return Decision(Verb.UNCHANGED, LEFT_ALONE) if new.external_id is not None else None
+        return Decision(Verb.UNCHANGED, EXTERNAL) if new.external_id is not None else None
     if old.external_id is None and new.external_id is None:
         return None
     if old.external_id is None:
@@ -115,7 +115,7 @@ def external(candidate: Candidate) -> Decision | None:
         return Decision(Verb.REFUSE, "external_id cannot be taken from a resource that exists")
     if not tree_diff.same(candidate.builder, old.external_id, new.external_id):
         return Decision(Verb.REFUSE, "external_id cannot change while the resource exists")
-    return Decision(Verb.UNCHANGED, LEFT_ALONE)
+    return Decision(Verb.UNCHANGED, EXTERNAL)
 
 
 def other_type(candidate: Candidate) -> Decision | None:
@@ -152,15 +152,15 @@ def _failed_its_check(record: ResourceState) -> bool:
 def _members_failed_a_check(candidate: Candidate) -> bool:
     """Return whether members have failed a check: then only those members are replaced."""
     record = candidate.record
-    child = None if record is None else candidate.builder.present.child(record)
+    child = None if record is None else candidate.builder.existing.child(record)
     return child is not None and any(map(_failed_its_check, (child.records or {}).values()))
 
 
-def indifferent(candidate: Candidate) -> Decision | None:
+def ignored_properties(candidate: Candidate) -> Decision | None:
     return Decision(Verb.UNCHANGED) if candidate.kind.ignores_properties else None
 
 
-def kind_says(candidate: Candidate) -> Decision | None:
+def replaced_by_kind(candidate: Candidate) -> Decision | None:
     change = candidate.change
     latest = {
         key: change.before.get(key) if isinstance(each.after, Unknown) else each.after
@@ -187,14 +187,14 @@ def same(candidate: Candidate) -> Decision | None:
 
 def immutable(candidate: Candidate) -> Decision | None:
     if keys := candidate.keys(lambda schema: schema.immutable):
-        return Decision(Verb.REFUSE, f"{_names_are(keys)} immutable", candidate.sure(keys))
+        return Decision(Verb.REFUSE, f"{_names_are(keys)} immutable", candidate.is_certain(keys))
     return None
 
 
 def not_updatable(candidate: Candidate) -> Decision | None:
     if keys := candidate.keys(lambda schema: not schema.update_allowed):
         return Decision(
-            Verb.REPLACE, f"{_names(keys)} cannot change in place", candidate.sure(keys)
+            Verb.REPLACE, f"{_names(keys)} cannot change in place", candidate.is_certain(keys)
         )
     return None
 
@@ -210,8 +210,8 @@ RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
     external,
     other_type,
     failed,
-    indifferent,
-    kind_says,
+    ignored_properties,
+    replaced_by_kind,
     same,
     immutable,
     not_updatable,

@@ -91,13 +91,13 @@ class AutoScalingGroup(scaling.ScaledGroup):
             return self.member_attribute(self._by_name(name), path)
         members = self.members()
         if name == "current_size":
-            return composite.at_path(len(members), path)
+            return composite.value_at(len(members), path)
         if name in {OUTPUTS, OUTPUTS_LIST}:
             attribute, rest = self.attribute_at(OUTPUTS, path)
             values = {n: composite.attribute_of(m, attribute, rest) for n, m in members.items()}
             return Walked(values if name == OUTPUTS else list(values.values()))
         references = {n: m.reference_id() for n, m in members.items()}
-        return composite.at_path(
+        return composite.value_at(
             references if name == "refs_map" else list(references.values()), path
         )
 

@@ -401,7 +401,7 @@ class Resource:
         """Return why the live state forces an update to replace; it only reads."""
         return ""
 
-    def effect_now(
+    def current_effect(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
         """Return the ``effect`` of an update, corrected by the live state; it only reads.

@@ -229,7 +229,7 @@ def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
     return errors.InvalidTemplateAttribute(reason=reason)
 
 
-def at_path(value: Any, path: Sequence[Any]) -> Walked:
+def value_at(value: Any, path: Sequence[Any]) -> Walked:
     return Walked(references.select(value, path))
 
 
@@ -275,7 +275,7 @@ class Membered(Composite):
             return self.member_attribute(name, path)
         members = self.members()
         if name == REFS:
-            return at_path([each.reference_id() for each in members.values()], path)
+            return value_at([each.reference_id() for each in members.values()], path)
         if name == ATTRIBUTES:
             attribute, rest = self.attribute_at(ATTRIBUTES, path)
             return Walked({n: attribute_of(m, attribute, rest) for n, m in members.items()})

@@ -40,7 +40,7 @@ ABORTED: Final = {
     "deployed": frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD}),
     "before": frozenset({State.CLEANWAIT, State.CLEANHOLD}),
 }
-GIVEN_UP: Final = frozenset({
+SKIPPABLE: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a create or update that a later traversal may skip  # fmt: skip
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
@@ -210,9 +210,9 @@ class Instance(stepwise.OnNode):
         Raises MachineFailed before the first order, and while the system boots.
         """
         step = self.record.data.get(stepwise.STEP)
-        if self.record.action in boot.BOOTING and step in GIVEN_UP:
+        if self.record.action in boot.BOOTING and step in SKIPPABLE:
             raise stepwise.MachineFailed("a later order wants something else")
-        self.record.data[retry.GIVEN_UP] = True
+        self.record.data[retry.ABANDONED] = True
         self._abort()
 
     def handle_create_cancel(self, token: Any) -> None:
@@ -249,7 +249,7 @@ class Instance(stepwise.OnNode):
         except errors.NotFound:
             return f"node {self.record.physical_id} is gone"
 
-    def effect_now(
+    def current_effect(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
         """Return what the state of the node makes certain.
@@ -265,7 +265,7 @@ class Instance(stepwise.OnNode):
             return NO_EFFECT
         if is_ours and properties is not None:
             effect = system.effect_of_renew(effect, node, properties, names)
-        return super().effect_now(effect, properties, names)
+        return super().current_effect(effect, properties, names)
 
     def parse_live_resource_data(
         self, properties: Mapping[str, Any], data: Any

@@ -29,13 +29,13 @@ from bloomery.orchestration.resources.stepwise import OnNode
 
 FAILED: Final = "failed_nodes"  # last_error by UUID of a node
 QUARANTINED: Final = "quarantined"  # failed nodes whose quarantine is settled
-GIVEN_UP: Final = "given_up"  # a later traversal made the action useless: no further attempt
+ABANDONED: Final = "given_up"  # a later traversal made the action useless: no further attempt
 CLEANED_WITHIN_S: Final = 600.0  # a deployed instance waits this long for a failed node
 
 
 def first_attempt(instance: OnNode) -> None:
     instance.record.data["attempt"] = 1
-    for name in ("errors", FAILED, QUARANTINED, GIVEN_UP):
+    for name in ("errors", FAILED, QUARANTINED, ABANDONED):
         instance.record.data.pop(name, None)
 
 
@@ -48,7 +48,7 @@ def _setting(instance: OnNode, name: str) -> int:
 def after_failure(instance: OnNode, node: Json) -> str:
     data = instance.record.data
     data["errors"] = [*data.get("errors", ()), str(node["last_error"])]
-    ended = data["attempt"] >= _setting(instance, "attempts") or data.get(GIVEN_UP)
+    ended = data["attempt"] >= _setting(instance, "attempts") or data.get(ABANDONED)
     if instance.record.action is not base.Action.CREATE or ended:
         _quarantine(instance)
         raise stepwise.MachineFailed("; ".join(data["errors"]))

@@ -525,7 +525,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         }
         if name not in resolvers:
             return super().resolve_attribute(name, path)
-        return composite.at_path(resolvers[name](), path)
+        return composite.value_at(resolvers[name](), path)
 
     def _shown(self) -> dict[str, Any]:
         return {key: self._rollout.get(key) for key in ("state", "batch", "of", "reason", "failed")}

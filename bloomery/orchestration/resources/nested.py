@@ -58,7 +58,7 @@ class NestedStack(composite.Composite):
             return None
         if name not in child.outputs():
             raise composite.unknown(name)
-        return composite.at_path(child.output(name), path)
+        return composite.value_at(child.output(name), path)
 
 
 def as_parameter(value: Any) -> Any:

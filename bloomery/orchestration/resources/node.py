@@ -82,15 +82,15 @@ class Node(stepwise.OnNode):
         name = _text(properties["name"])
         return replace(effect, driver=driver, resource_class=resource_class, node=name)
 
-    def effect_now(
+    def current_effect(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
         """Ignore the node's maintenance if the template has set it: an update may end it."""
         if properties is None or self.record.physical_id is None:
             return effect
-        effect = node_effects.effect_now(self.get_node(), self.record.data, properties, names)
+        effect = node_effects.current_effect(self.get_node(), self.record.data, properties, names)
         is_ours = (self.record.properties.get("maintenance") or {}).get("enabled")
-        return effect if is_ours else super().effect_now(effect, properties, names)
+        return effect if is_ours else super().current_effect(effect, properties, names)
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:

@@ -15,12 +15,12 @@ from bloomery.orchestration.resources.effects import Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
-HELD: Final = frozenset({State.CLEANHOLD})
-MOVING: Final = UNSTABLE_STATES | HELD  # an update waits until the node has left these
+HOLD_STATES: Final = frozenset({State.CLEANHOLD})
+MOVING: Final = UNSTABLE_STATES | HOLD_STATES  # an update waits until the node has left these
 WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
 CONFIGURATION: Final = "hardware_configuration"
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # "always": inspect anew
-ENDS: Final = {
+END_STATES: Final = {
     "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
     "provide": State.AVAILABLE,
 }  # fmt: skip
@@ -122,7 +122,7 @@ def effect_of_update(
     return replace(effect, certain=certain) if effect.verbs else effect
 
 
-def effect_now(
+def current_effect(
     node: Json, data: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
 ) -> Effect:
     """Return the effect of an update on the current node; ``data``: of its resource."""
@@ -150,7 +150,7 @@ def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) ->
     pending = {"inspects": inspects, "configures": bool(sections)}
     while (verb := next_verb(state, target, **pending)) is not None:
         verbs.append(verb)
-        state = ENDS[verb]
+        state = END_STATES[verb]
         pending |= {"inspect": {"inspects": False}, "clean": {"configures": False}}.get(verb, {})
     impact = Impact.SERVICE if {"inspect", "clean", "provide"}.intersection(verbs) else Impact.PATCH
     reasons = [f"the node goes through {', '.join(verbs)}"] if verbs else []

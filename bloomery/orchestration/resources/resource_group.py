@@ -97,9 +97,9 @@ class Indexed(composite.Membered):
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name == REFS_MAP:
-            return composite.at_path(self._references(), path)
+            return composite.value_at(self._references(), path)
         if name == REMOVED:
-            return composite.at_path(list(self.record.data.get(SKIPPED, ())), path)
+            return composite.value_at(list(self.record.data.get(SKIPPED, ())), path)
         return super().resolve_attribute(name, path)
 
 

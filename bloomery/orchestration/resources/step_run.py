@@ -36,16 +36,19 @@ CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
 FIRST_PRIORITY: Final = 190  # of deploy steps; the step that writes the image has 100
 MOST_DEPLOY_STEPS: Final = 80
 SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # of a HardwareConfiguration
-RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # the node's state before and after
-RUNS: Final = {
+RESTING_STATES: Final = {
+    CLEAN: State.MANAGEABLE,
+    SERVICE: State.ACTIVE,
+}  # the node's state before and after
+RUNNING_STATES: Final = {
     CLEAN: frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD}),
     SERVICE: frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD}),
 }
 RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
 LOSES_DATA: Final = "what is on its disks is lost"
 RESET: Final = "resets"  # the delete resets the applied sections
-TAKEN: Final = "taken"  # sections whose steps a deployment runs
-UP: Final = (State.AVAILABLE, CLEAN)  # an available node refuses manual cleaning
+DEPLOYED_SECTIONS: Final = "taken"  # sections whose steps a deployment runs
+AVAILABLE_FOR_CLEAN: Final = (State.AVAILABLE, CLEAN)  # an available node refuses manual cleaning
 NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE})  # manually
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
@@ -90,7 +93,7 @@ class StepRun(stepwise.OnNode):
         if state not in NEVER_CLEANED or next(iter(verbs), None) != CLEAN:
             return ""
         way_down = cls.way_down if state == State.AVAILABLE else ""
-        return f"its node is {state}, and {CLEAN} needs it {RESTS[CLEAN]}{way_down}"
+        return f"its node is {state}, and {CLEAN} needs it {RESTING_STATES[CLEAN]}{way_down}"
 
     def mode(self) -> str:
         raise NotImplementedError
@@ -109,16 +112,16 @@ class StepRun(stepwise.OnNode):
     def step_look(self) -> stepwise.Following:
         node, mode = self.machines.get_node(self.node_ident()), self.mode()
         self.resource_id_set(node["uuid"])
-        if node["provision_state"] in RUNS[mode]:
+        if node["provision_state"] in RUNNING_STATES[mode]:
             return self.wait_in("", f"while it is {node['provision_state']}")
         if mode == CLEAN and self._has_stopped(node):
             self.note_move(node)
             return "manage"
-        if node["provision_state"] != RESTS[mode]:
+        if node["provision_state"] != RESTING_STATES[mode]:
             raise stepwise.MachineRefused(
                 f"cannot run steps on node {node['name'] or node['uuid']}: it is "
-                f"{node['provision_state']}, and {mode} needs it {RESTS[mode]}"
-                + (self.way_down if (node["provision_state"], mode) == UP else "")
+                f"{node['provision_state']}, and {mode} needs it {RESTING_STATES[mode]}"
+                + (self.way_down if (node["provision_state"], mode) == AVAILABLE_FOR_CLEAN else "")
             )
         self.note_move(node)
         self.number_order()
@@ -457,7 +460,7 @@ class HardwareConfiguration(StepRun):
         """Return the steps for the next deployment, and note their sections."""
         sections = self.pending() if self.properties["apply_when"] == DEPLOY else []
         if sections:
-            self.record.data[TAKEN] = {name: self.properties[name] for name in sections}
+            self.record.data[DEPLOYED_SECTIONS] = {name: self.properties[name] for name in sections}
         return [
             each | {"args": each.get("args") or {}, "priority": FIRST_PRIORITY - number}
             for number, each in enumerate(self._steps(sections))
@@ -465,7 +468,7 @@ class HardwareConfiguration(StepRun):
 
     def note_deployment(self) -> None:
         data = self.record.data
-        if taken := data.pop(TAKEN, None):
+        if taken := data.pop(DEPLOYED_SECTIONS, None):
             data["applied"] = (data.get("applied") or {}) | taken
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:

@@ -37,12 +37,12 @@ from bloomery.outcome import DONE, Again, FlowOutcome, Hold, Outcome, WaitForCal
 STEP: Final = "step"
 SINCE: Final = "since"  # provision_updated_at of the node before the order
 ORDERS: Final = "orders"  # the number of the last order; find_flow looks for its flow
-UNTOLD: Final = (
+OUTCOME_UNKNOWN: Final = (
     "cannot tell how the steps ended: the node has no record of them any more (see "
     "[conductor]step_flows_max_entries); update the stack to run them anew"
 )
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
-HELD: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
+HOLD_STATES: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
 UNFINISHED: Final = (Again, WaitForCall, Hold)
 UNTIL: Final = "until"  # when the current step times out, in seconds since the epoch
 
@@ -289,7 +289,7 @@ class OnNode(Stepwise):
 
     handle_update_cancel = handle_create_cancel
 
-    def effect_now(
+    def current_effect(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
         """Return an effect that is not certain where the node's maintenance refuses its verbs."""
@@ -354,11 +354,11 @@ class OnNode(Stepwise):
         flow = self._find_flow()
         if flow is not None and flow.is_open:
             return self.wait_in(phase, purpose)
-        return UNTOLD if flow is None else flow.error
+        return OUTCOME_UNKNOWN if flow is None else flow.error
 
     def _wait_for_rest(self, phase: str, purpose: str) -> Following:
         node = self.get_node()
-        if node["provision_state"] in UNSTABLE_STATES | HELD:
+        if node["provision_state"] in UNSTABLE_STATES | HOLD_STATES:
             return self.wait_in(phase, purpose)
         is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
         return None if is_well else str(node["last_error"])

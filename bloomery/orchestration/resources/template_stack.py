@@ -104,5 +104,5 @@ class TemplateStack(composite.Composite):
         if child is None:
             return None
         if name == "stack_name":
-            return composite.at_path(self.physical_resource_name(), path)
-        return composite.at_path(child.outputs(), path)
+            return composite.value_at(self.physical_resource_name(), path)
+        return composite.value_at(child.outputs(), path)

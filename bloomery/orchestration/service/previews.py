@@ -18,7 +18,7 @@ from bloomery.model.stack_views import (
 )
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight, plan
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.machines import find_node
@@ -60,7 +60,7 @@ _KINDS: Final[Mapping[Verb, str]] = {
 def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
-        planned = foresight.create(new.stack, Present(records={}, **_nodes(ctx)))
+        planned = foresight.create(new.stack, ExistingStack(records={}, **_nodes(ctx)))
         laid_out = step_times.document(ctx, None, planned)
     definition, secrecy = new.stack.definition, Secrecy(new.stack)
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
@@ -227,8 +227,8 @@ def _child_of(member: StackMember) -> StoredStack | None:
     return child if isinstance(child, StoredStack) else None
 
 
-def _present(stored: StoredStack, *, converges: bool) -> Present:
-    return Present.of_rows(
+def _present(stored: StoredStack, *, converges: bool) -> ExistingStack:
+    return ExistingStack.of_rows(
         stored.definition,
         stored.resources(),
         stored.leftovers(),
@@ -247,7 +247,7 @@ def _nodes(ctx: StackContext) -> dict[str, Any]:
     return {"find_node": functools.partial(find_node, seen), "list_free": seen.list_available}
 
 
-def _child_present(member: StackMember, *, converges: bool) -> Present | None:
+def _child_present(member: StackMember, *, converges: bool) -> ExistingStack | None:
     child = _child_of(member)
     return None if child is None else _present(child, converges=converges)
 

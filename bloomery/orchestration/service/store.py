@@ -5,7 +5,7 @@
     written = store.write(root_uuid, lease, turn)     # one transaction
     if not written.released: ...                      # an order was accepted meanwhile: go on
 
-A turn that ends the work (``rests``) and a new order both lock the row of the stack lock
+A turn that ends the work (``is_idle``) and a new order both lock the row of the stack lock
 (``db.stack_locks``).  If the order commits first, the turn finds it and does not release the lock.
 If the turn commits first, the order finds the lock free, and the engine that is woken after the
 commit acquires it.  So no order is left without an engine.
@@ -126,7 +126,7 @@ class RowStore:
         ]
         events = [_failure(stack) for stack in failed]
         return self.write(
-            root_uuid, lease, Turn(stacks=failed, events=events, orders=orders, rests=True)
+            root_uuid, lease, Turn(stacks=failed, events=events, orders=orders, is_idle=True)
         )
 
     def forget(self, root_uuid: str) -> None:

@@ -35,7 +35,7 @@ class WorkingTree(Protocol):
     """The part of the engine's tree that ``TreeWork`` calls."""
 
     @property
-    def rests(self) -> bool: ...
+    def is_idle(self) -> bool: ...
 
     def take(self, accepted: Tree) -> None: ...
 
@@ -148,7 +148,7 @@ class TreeWork:
         if released:
             self._drop()
             return None
-        return 0.0 if turn.rests else self._due_at()
+        return 0.0 if turn.is_idle else self._due_at()
 
     def _prepared(self) -> WorkingTree:
         runtime = self._runtime
@@ -175,7 +175,7 @@ class TreeWork:
     def _write(self, turn: Turn) -> bool:
         runtime = self._runtime
         released = runtime.store.write(self._root, self._lease, turn).released
-        if turn.rests and not released:
+        if turn.is_idle and not released:
             self._look_at = 0.0  # an order was accepted meanwhile
         if turn.events:
             runtime.on_events_written()

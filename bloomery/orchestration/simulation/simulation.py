@@ -124,7 +124,7 @@ class Simulation:
         turn = tree.turn()
         self.store(turn)
         self.emit_events(turn.events)
-        return turn.rests
+        return turn.is_idle
 
     def store(self, turn: model.Turn) -> None:
         """Keep the stacks of a turn; the tree itself has all else."""

@@ -24,7 +24,7 @@ import yaml
 
 from bloomery.cli.client import Client
 from bloomery.cli.imports import database, plan, site
-from bloomery.cli.imports.site import HELD, HIDDEN, LET_GO, NOUNS
+from bloomery.cli.imports.site import AWAITING_TAKE_OVER, HIDDEN, LET_GO, NOUNS
 from tests.conformance.ironic import ours, server
 from tests.kit.waiting import wait_for
 
@@ -197,7 +197,7 @@ def _take_over(
     for uuid, past in before.items():
         if theirs.nodes[uuid]["maintenance_reason"] != LET_GO:
             faults.append(f"{uuid} is not let go")
-        if str(ours.nodes[uuid]["maintenance_reason"]).startswith(HELD):
+        if str(ours.nodes[uuid]["maintenance_reason"]).startswith(AWAITING_TAKE_OVER):
             faults.append(f"{uuid} is not taken over")
         there = [entry["event"] for entry in ours.past(uuid)["history"]]
         faults += [f"{uuid}: lost {entry}" for entry in past["history"]

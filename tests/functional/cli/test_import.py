@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.imports import plan, site, takeover, writing
-from bloomery.cli.imports.site import HELD, LET_GO, NOUNS
+from bloomery.cli.imports.site import AWAITING_TAKE_OVER, LET_GO, NOUNS
 from bloomery.cmd import main
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
@@ -121,8 +121,8 @@ def test_nodes_and_records_come_over_as_they_are(imports, old, new):
     assert SECRET not in result.output
     assert document(new) == document(old)
     reasons = {node["name"]: node["maintenance_reason"] for node in site.read(new).nodes.values()}
-    assert reasons.pop("node-1") == f"{HELD}; in maintenance: fan is loud"
-    assert set(reasons.values()) == {HELD}
+    assert reasons.pop("node-1") == f"{AWAITING_TAKE_OVER}; in maintenance: fan is loud"
+    assert set(reasons.values()) == {AWAITING_TAKE_OVER}
     again = imports()
     assert (again.exit_code, "create" in again.output, "change" in again.output) == (
         0, False, False
@@ -212,7 +212,11 @@ def test_a_node_is_taken_over_by_one_service_and_let_go_by_the_other(imports, ol
     theirs = {name: old.get(f"/v1/nodes/{name}") for name in ("node-1", "node-2", "node-3")}
     assert [node["maintenance_reason"] for node in theirs.values()] == [LET_GO, None, LET_GO]
     ours = {name: new.get(f"/v1/nodes/{name}") for name in theirs}
-    assert [node["maintenance_reason"] for node in ours.values()] == ["fan is loud", HELD, None]
+    assert [node["maintenance_reason"] for node in ours.values()] == [
+        "fan is loud",
+        AWAITING_TAKE_OVER,
+        None,
+    ]
     assert (ours["node-3"]["maintenance"], ours["node-3"]["protected"]) == (False, True)
     again = imports()
     assert (again.exit_code, "node node-3: was taken over" in again.output) == (0, True)
@@ -269,7 +273,7 @@ def test_a_node_that_the_old_service_works_on_stays_there(old, new):
     (done,) = takeover.carry_out(old_site, new_site, [row])
     assert (done.action, "works on it" in done.faults[0]) == (plan.REFUSED, True)
     assert old.get(f"/v1/nodes/{node}")["maintenance"] is False
-    assert new.get(f"/v1/nodes/{node}")["maintenance_reason"] == HELD
+    assert new.get(f"/v1/nodes/{node}")["maintenance_reason"] == AWAITING_TAKE_OVER
 
 
 def test_a_take_over_that_is_cut_off_is_completed(imports, old, new):

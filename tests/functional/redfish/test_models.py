@@ -8,7 +8,7 @@ from bloomery.lab import models
 from tests.functional.redfish.conftest import ISO, manageable
 from tests.kit.servers.stories import Stage
 
-UNTOLD = {  # what the operator has to set, as the BMC does not tell it
+OUTCOME_UNKNOWN = {  # what the operator has to set, as the BMC does not tell it
     "supermicro-x10": {"properties.memory_mb": 32768, "properties.local_gb": 100},
 }
 
@@ -16,7 +16,7 @@ UNTOLD = {  # what the operator has to set, as the BMC does not tell it
 def life(stage: Stage, machine, model: str) -> str:
     """Take a node from enrolment to the door of a deployment."""
     node = manageable(stage, machine)
-    for name, value in UNTOLD.get(model, {}).items():
+    for name, value in OUTCOME_UNKNOWN.get(model, {}).items():
         stage.patch(node, **{name: value})
     stage.ask(node, "inspect")
     assert stage.wait_for(node, "manageable")["last_error"] is None

@@ -167,14 +167,14 @@ class Floor(Clients):
         super().pass_time(until_s)
 
     def settle(self) -> None:
-        wait_for(lambda: self.is_dead or self.rests(), "the conductor to rest")
+        wait_for(lambda: self.is_dead or self.is_idle(), "the conductor to rest")
         if self.is_dead and self._away:
             self._away -= 1
         elif self.is_dead:
             self.conductor.close()
             self.conductor = self._begin()
 
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Does nobody work?  Agents that are waited for call."""
         if self.conductor.runtime.workers.busy:
             return False
@@ -339,7 +339,7 @@ def live(flow: Flow, floor: Floor, lives: int | None = None) -> tuple[dict[str, 
         first.lives = None if lives is None else commits + lives
         flow.order(floor)
         floor.run()
-        while floor.is_dead or not floor.rests():
+        while floor.is_dead or not floor.is_idle():
             floor.settle()
         return floor.end(), first.commits - commits
     finally:

@@ -285,7 +285,7 @@ class Engine:
             last = max((order.id for order in accepted.orders), default=last)
             tree.take(accepted)
             due_s = tree.due_at()
-            if not tree.rests and (due_s is None or due_s > self.runtime.clock()):
+            if not tree.is_idle and (due_s is None or due_s > self.runtime.clock()):
                 self.runtime.clock.wait(due_s)
         raise AssertionError(f"the tree does not end within {MOST_TURNS} turns")
 

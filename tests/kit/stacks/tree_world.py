@@ -309,9 +309,9 @@ class World:
             self.turns.append(turn)
             self.store.write(ROOT, turn)
             due_s = self.tree.due_at()
-            if self.kill("after", self.writes) or turn.rests:
+            if self.kill("after", self.writes) or turn.is_idle:
                 self.tree = None
-            if turn.rests:
+            if turn.is_idle:
                 return
             if due_s is not None and due_s >= before_s:
                 return

@@ -40,7 +40,7 @@ def order_deletion(builder: PlanBuilder) -> None:
     for name, keys in ends.items():
         if name in builder.old.definitions:
             _after_users(builder, builder.old.required(name), keys, ends)
-    for name, required in builder.present.requires.items():
+    for name, required in builder.existing.requires.items():
         if name in ends:
             _after_users(builder, required, ends[name], ends, careful=True)
 

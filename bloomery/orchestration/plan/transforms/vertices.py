@@ -22,7 +22,7 @@ EMPTY: Final = "nothing stands behind it: only its row goes"
 
 def take_rows(builder: PlanBuilder) -> None:
     """Take the current row of each name; ``compare`` may take a leftover in its place."""
-    records = builder.present.records
+    records = builder.existing.records
     builder.records.update(dict.fromkeys(builder.old.definitions) if records is None else records)
 
 
@@ -33,7 +33,7 @@ def _choose_row(builder: PlanBuilder, name: str) -> None:
     an update while the new row is not usable, because the old one may be good enough.
     """
     current = builder.records.get(name)
-    usable = [row for row in reversed(builder.present.leftovers.get(name, ())) if _usable(row)]
+    usable = [row for row in reversed(builder.existing.leftovers.get(name, ())) if _usable(row)]
     if not usable:
         return
     preferred = [*usable, current] if builder.rollback else [current, *usable]
@@ -110,8 +110,8 @@ def add_ends(builder: PlanBuilder) -> None:
     """
     for name, record in builder.records.items():
         _end(builder, Key(name, CLEAN), record)
-    current = builder.present.records or {}
-    for name, leftovers in builder.present.leftovers.items():
+    current = builder.existing.records or {}
+    for name, leftovers in builder.existing.leftovers.items():
         for record in (current.get(name), *leftovers):
             if record is None or record is builder.records.get(name):
                 continue

@@ -26,7 +26,7 @@ class Life:
         self.draw, killer = random.Random(seed), random.Random(seed + 1)
         self.world = World()
         self.world.kill = lambda when, _number: (
-            killer.random() < kills and not (when == "after" and self.world.turns[-1].rests)
+            killer.random() < kills and not (when == "after" and self.world.turns[-1].is_idle)
         )
         self.log: list[str] = []
 

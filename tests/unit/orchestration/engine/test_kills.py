@@ -153,7 +153,7 @@ def test_nothing_is_left_and_nothing_is_missing_when_nobody_is_killed(scene, sta
     picture = world.picture()
     assert world.state == state
     assert (picture["orphans"], picture["missing"], picture["open"]) == ([], [], [])
-    assert world.turns[-1].rests
+    assert world.turns[-1].is_idle
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -172,6 +172,6 @@ def test_a_successor_ends_as_if_nobody_had_been_killed(scene, when):
 def test_each_turn_may_be_another_engine_s(scene):
     expected = played(scene).picture()
     world = World()
-    world.kill = lambda when, _number: when == "after" and not world.turns[-1].rests
+    world.kill = lambda when, _number: when == "after" and not world.turns[-1].is_idle
     scene(world)
     assert world.picture() == expected

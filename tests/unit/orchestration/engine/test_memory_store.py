@@ -50,4 +50,4 @@ def test_a_root_that_is_deleted_comes_with_the_orders_that_were_late():
     )
     tree = StackTree.load(store.load("s"), runtime.EngineRuntime())
     turn = tree.turn()
-    assert (turn.rests, turn.orders, turn.stacks) == (True, [1], [])
+    assert (turn.is_idle, turn.orders, turn.stacks) == (True, [1], [])

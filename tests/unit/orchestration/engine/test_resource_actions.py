@@ -16,7 +16,7 @@ ONE = "resources: {a: {type: Test::Thing}}"
 def world(request):
     world = World()
     world.kill = lambda when, _number: (
-        request.param and when == "after" and not world.turns[-1].rests
+        request.param and when == "after" and not world.turns[-1].is_idle
     )
     return world
 

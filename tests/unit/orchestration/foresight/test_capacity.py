@@ -10,7 +10,7 @@ import pytest
 from bloomery.model.stacks import Action, StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import document
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from tests.kit.stacks import simulations
 
 
@@ -63,8 +63,8 @@ def test_a_plan_counts_the_free_nodes(
     resources: Any, nodes: list[dict[str, Any]], refused: list[str], warned: str
 ) -> None:
     stack = simulations.stack(json.dumps({"resources": resources})[1:-1])
-    present = Present(records={}, list_free=lambda _resource_class: nodes)
-    plan = document.of_templates(foresight.create(stack, present))
+    existing = ExistingStack(records={}, list_free=lambda _resource_class: nodes)
+    plan = document.of_templates(foresight.create(stack, existing))
     actions = {step["resource"]: step for step in plan["steps"]}
     assert [name for name, step in actions.items() if step["action"] == "refuse"] == refused
     assert all(actions[name]["certain"] for name in refused)
@@ -84,6 +84,6 @@ def test_machines_that_are_given_back_before_make_nothing_certain() -> None:
         uuid="r", name="a", type="OS::Ironic::Instance", action=Action.CREATE, physical_id="n",
         properties=old.properties("a", old.view),
     )  # fmt: skip
-    present = Present(records={"a": row}, list_free=lambda _resource_class: [])
-    plan = foresight.plan(old, new, present)
+    existing = ExistingStack(records={"a": row}, list_free=lambda _resource_class: [])
+    plan = foresight.plan(old, new, existing)
     assert not plan.refused

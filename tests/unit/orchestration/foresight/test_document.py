@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import document
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import MAKE, Key
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan import stacks
@@ -267,7 +267,7 @@ def test_what_comes_from_a_resource_with_a_secret_is_masked() -> None:
     records = rows(
         row("a", value=SECRET), row("b", value=SECRET), row("c", value=f"{SECRET}1", other=1)
     )
-    made = foresight.plan(side(1), side(2), Present(records=records, live=live))
+    made = foresight.plan(side(1), side(2), ExistingStack(records=records, live=live))
     leaves = made.actions[Key("c", MAKE)].differences
     assert [(each.before, each.after) for each in leaves] == [("******", "******"), (1, 2)]
     assert [each.hidden for each in leaves] == ["resource b has a secret", ""]
@@ -283,7 +283,7 @@ def test_a_secret_hides_no_other_key_of_its_map(secret: Any) -> None:
     live = {"s": PlainResource(name="s", id="s", values={"value": SECRET})}
     old = {"size": 1, "login": {"user": "u1", "password": SECRET}}
     records = rows(row("s", value=f"{SECRET}1"), row("a", value=old))
-    made = foresight.plan(side(1), side(2), Present(records=records, live=live))
+    made = foresight.plan(side(1), side(2), ExistingStack(records=records, live=live))
     (*_, step) = document.of_templates(made)["steps"]
     leaves = {each["path"]: each for each in step["differences"]}
     assert leaves["value.size"] == {"path": "value.size", "before": 1, "after": 2}
@@ -310,7 +310,9 @@ def test_what_a_kind_keeps_redacted_is_masked_where_it_goes() -> None:
     secret.redacted = {"value"}
     live = {"a": PlainResource(name="a", id=SECRET, values={"value": SECRET})}
     old, new = template(a=thing(), b=thing(value=1)), template(a=thing(), b=thing(value=ref("a")))
-    made = foresight.plan(old, new, Present(records=rows(secret, row("b", value=1)), live=live))
+    made = foresight.plan(
+        old, new, ExistingStack(records=rows(secret, row("b", value=1)), live=live)
+    )
     (leaf,) = made.actions[Key("b", MAKE)].differences
     assert (leaf.before, leaf.after) == ("******", "******")
 

@@ -13,7 +13,7 @@ from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Action
 from bloomery.orchestration.stack import Stack, validate
@@ -212,7 +212,7 @@ def test_a_count_that_is_not_known_leaves_the_group_as_one(live: bool) -> None:
         for name in one.definitions
     }
     seen = {"n": PlainResource(name="n", id="n", values={"value": 2})} if live else {}
-    made = foresight.plan(one, two, Present(records=records, live=seen))
+    made = foresight.plan(one, two, ExistingStack(records=records, live=seen))
     assert (Key("group/1", MAKE) in made.actions) is live
     assert made.verb("group") is Verb.UPDATE
 

@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.base import Action, Status
 from bloomery.orchestration.stack import Stack
@@ -119,7 +119,7 @@ def test_creation_walked_backward_is_deletion() -> None:
         assert deleted.index(after) < deleted.index(before)
 
 
-def standing(made: Stack) -> Present:
+def standing(made: Stack) -> ExistingStack:
     """All of a stack as it would stand, each attribute the text ``<name>.<attribute>``."""
     live, records = {}, {}
     for name in made.definitions:
@@ -134,7 +134,7 @@ def standing(made: Stack) -> Present:
             action=Action.CREATE,
             properties=made.properties(name, view),
         )
-    return Present(records=records, live=live)
+    return ExistingStack(records=records, live=live)
 
 
 def test_the_same_template_over_what_stands_changes_nothing() -> None:
@@ -144,13 +144,13 @@ def test_the_same_template_over_what_stands_changes_nothing() -> None:
 
 def test_a_failed_update_is_rolled_back() -> None:
     before, after = of(BEFORE), of(AFTER)
-    present = standing(after)
-    records = dict(present.records or {})
+    existing = standing(after)
+    records = dict(existing.records or {})
     old_key = copy.copy(records["key"])
     old_key.uuid, old_key.properties = str(uuid.uuid4()), standing(before).records["key"].properties
     records["account"].status = Status.FAILED
     del records["quiet"]
-    there = Present(records=records, leftovers={"key": [old_key]}, live=present.live)
+    there = ExistingStack(records=records, leftovers={"key": [old_key]}, live=existing.live)
     made = foresight.rollback(after, before, there)
     assert {name: made.verb(name) for name in before.definitions} == {
         "network": Verb.UPDATE,
@@ -167,8 +167,8 @@ def test_a_failed_update_is_rolled_back() -> None:
 def test_what_a_new_value_breaks_is_told_with_its_place() -> None:
     broken = of(BEFORE.replace("length: 16", "length: {get_param: size}"), size=2)
     changed = of(BEFORE.replace("min_wait: 1", "min_wait: {get_attr: [network, value]}"))
-    present = standing(of(BEFORE))
-    assert foresight.plan(of(BEFORE), broken, present).verb("key") is Verb.REPLACE
+    existing = standing(of(BEFORE))
+    assert foresight.plan(of(BEFORE), broken, existing).verb("key") is Verb.REPLACE
     with pytest.raises(errors.StackValidationFailed) as told:
-        foresight.plan(of(BEFORE), changed, present)
+        foresight.plan(of(BEFORE), changed, existing)
     assert told.value.path[:2] == ("resources", "quiet")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, named, ref, row, rows, thing
@@ -46,7 +46,7 @@ def resources(earlier: str) -> st.SearchStrategy[Mapping[str, Any]]:
 
 
 @st.composite
-def presents(draw: st.DrawFn, old: Template) -> Present | None:
+def existing_stacks(draw: st.DrawFn, old: Template) -> ExistingStack | None:
     """Nothing told, or a row or two for some resources of ``old`` and for one of no template."""
     if draw(st.booleans()):
         return None
@@ -55,7 +55,7 @@ def presents(draw: st.DrawFn, old: Template) -> Present | None:
     made = rows(*(rowed(draw, name, kinds.get(name, "Thing")) for name in sorted(names)))
     left = draw(st.sets(st.sampled_from(sorted(names)))) if names else set()
     leftovers = {name: [rowed(draw, name, kinds.get(name, "Thing"), other=9)] for name in left}
-    return Present(records=made, leftovers=leftovers)
+    return ExistingStack(records=made, leftovers=leftovers)
 
 
 def rowed(draw: st.DrawFn, name: str, kind: str, **values: Any) -> StoredResource:
@@ -64,26 +64,30 @@ def rowed(draw: st.DrawFn, name: str, kind: str, **values: Any) -> StoredResourc
 
 
 @st.composite
-def updates(draw: st.DrawFn) -> tuple[Template, Template, Present | None, bool]:
+def updates(draw: st.DrawFn) -> tuple[Template, Template, ExistingStack | None, bool]:
     old, new = draw(templates()), draw(templates())
-    return old, new, draw(presents(old)), draw(st.booleans())
+    return old, new, draw(existing_stacks(old)), draw(st.booleans())
 
 
-def planned(old: Template, new: Template, present: Present | None, rollback: bool) -> Plan:
-    return foresight.rollback(old, new, present) if rollback else foresight.plan(old, new, present)
+def planned(old: Template, new: Template, existing: ExistingStack | None, rollback: bool) -> Plan:
+    return (
+        foresight.rollback(old, new, existing) if rollback else foresight.plan(old, new, existing)
+    )
 
 
 @given(updates())
 def test_every_resource_has_exactly_its_actions(
-    update: tuple[Template, Template, Present | None, bool],
+    update: tuple[Template, Template, ExistingStack | None, bool],
 ) -> None:
-    old, new, present, _ = update
+    old, new, existing, _ = update
     made = planned(*update)
     order = made.graph.order()  # raises on a cycle
     assert {key.name for key in order if key.phase == MAKE} == set(new.definitions)
     assert all(key in made.graph for key in made.actions)
     here = (
-        set(old.definitions) if present is None or present.records is None else set(present.records)
+        set(old.definitions)
+        if existing is None or existing.records is None
+        else set(existing.records)
     )
     ends = {key.name for key in made.actions if key == Key(key.name, CLEAN)}
     replaced = {name for name in new.definitions if made.verb(name) is Verb.REPLACE}
@@ -92,16 +96,16 @@ def test_every_resource_has_exactly_its_actions(
 
 @given(updates())
 def test_walking_the_plan_gives_the_new_template(
-    update: tuple[Template, Template, Present | None, bool],
+    update: tuple[Template, Template, ExistingStack | None, bool],
 ) -> None:
-    old, new, present, _ = update
+    old, new, existing, _ = update
     made = planned(*update)
-    if present is None or present.records is None:
+    if existing is None or existing.records is None:
         standing = [("was", name) for name in old.definitions]
     else:
-        left = [each for kept in present.leftovers.values() for each in kept]
-        standing = [(each.uuid, each.name) for each in [*present.records.values(), *left]]
-        never = {each.uuid for each in [*present.records.values(), *left] if each.action == "INIT"}
+        left = [each for kept in existing.leftovers.values() for each in kept]
+        standing = [(each.uuid, each.name) for each in [*existing.records.values(), *left]]
+        never = {each.uuid for each in [*existing.records.values(), *left] if each.action == "INIT"}
         standing = [each for each in standing if each[0] not in never]
     there = set(standing)
     for key, action in made:
@@ -117,7 +121,7 @@ def test_walking_the_plan_gives_the_new_template(
 
 @given(updates())
 def test_new_ones_wait_for_what_they_need_and_old_ones_for_who_needs_them(
-    update: tuple[Template, Template, Present | None, bool],
+    update: tuple[Template, Template, ExistingStack | None, bool],
 ) -> None:
     old, new, *_ = update
     made = planned(*update)
@@ -136,12 +140,12 @@ def test_new_ones_wait_for_what_they_need_and_old_ones_for_who_needs_them(
 
 @given(templates(), st.booleans())
 def test_the_same_template_changes_nothing(same: Template, rowless: bool) -> None:
-    present = None
+    existing = None
     if not rowless:
         live = foresight.create(same)
         assert set(live.counts()) <= {Verb.CREATE, Verb.ADOPT}
-        present = Present(records=None)
-    made = foresight.plan(same, same, present)
+        existing = ExistingStack(records=None)
+    made = foresight.plan(same, same, existing)
     assert made.changes == {}
     assert len(made.actions) == len(same.definitions)
 

@@ -8,7 +8,7 @@ from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import build
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.transforms import edges
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -199,7 +199,7 @@ def test_what_a_failed_update_left_over_goes() -> None:
     same = template(a=thing(), b=thing(depends_on=("a",)))
     old = row("a", value="older")
     made = foresight.plan(
-        same, same, Present(records=rows(row("a"), row("b")), leftovers={"a": [old]})
+        same, same, ExistingStack(records=rows(row("a"), row("b")), leftovers={"a": [old]})
     )
     assert told(made) == ["make a: unchanged", "make b: unchanged", "clean a: delete"]
     assert made.actions_of("a")[1].reason == "left over from an earlier update"
@@ -208,8 +208,8 @@ def test_what_a_failed_update_left_over_goes() -> None:
 
 def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None:
     broken, old = row("a", state="CREATE_FAILED", size=2), row("a", size=1)
-    present = Present(records=rows(broken), leftovers={"a": [old]})
-    made = foresight.plan(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    existing = ExistingStack(records=rows(broken), leftovers={"a": [old]})
+    made = foresight.plan(template(a=thing(size=2)), template(a=thing(size=1)), existing)
     taken, end = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, old)
     assert (end.verb, end.record) == (Verb.DELETE, broken)
@@ -218,8 +218,8 @@ def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None
 
 def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
     olds = [row("a", value=number) for number in (1, 2)]
-    present = Present(records=rows(row("a", state="INIT_COMPLETE")), leftovers={"a": olds})
-    made = foresight.plan(template(a=thing()), template(a=thing(value=2)), present)
+    existing = ExistingStack(records=rows(row("a", state="INIT_COMPLETE")), leftovers={"a": olds})
+    made = foresight.plan(template(a=thing()), template(a=thing(value=2)), existing)
     taken, *ends = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, olds[1])
     assert [(end.record.action, end.reason) for end in ends] == [
@@ -242,8 +242,8 @@ def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
 def test_of_two_rows_the_one_that_equals_the_new_template_is_kept(
     current: StoredResource, old: StoredResource, wanted: int, kept: str
 ) -> None:
-    present = Present(records=rows(current), leftovers={"a": [old]})
-    plan = foresight.plan(template(a=thing(size=2)), template(a=thing(size=wanted)), present)
+    existing = ExistingStack(records=rows(current), leftovers={"a": [old]})
+    plan = foresight.plan(template(a=thing(size=2)), template(a=thing(size=wanted)), existing)
     row_kept, other = (old, current) if kept == "old" else (current, old)
     assert plan.actions[Key("a", MAKE)].record is row_kept
     assert plan.actions[Key("a", CLEAN, other.uuid)].record is other
@@ -253,27 +253,27 @@ def test_of_two_rows_the_one_that_equals_the_new_template_is_kept(
 def test_a_row_that_the_old_template_lacks_ends_as_its_own_template_says(is_current: bool) -> None:
     own, old = template(a=retain()), template(b=thing())
     record = row("a")
-    present = Present(
+    existing = ExistingStack(
         records=rows(row("b"), *[record] * is_current),
         leftovers={} if is_current else {"a": [record]},
         side=lambda _record: own,
     )
-    (end,) = foresight.plan(old, old, present).actions_of("a")
+    (end,) = foresight.plan(old, old, existing).actions_of("a")
     assert (end.verb, end.record) == (Verb.KEEP, record)
 
 
 def test_a_broken_leftover_is_not_taken_back() -> None:
     broken, old = row("a", state="CREATE_FAILED"), row("a", state="DELETE_FAILED", value=1)
-    present = Present(records=rows(broken), leftovers={"a": [old]})
-    made = foresight.plan(template(a=thing()), template(a=thing()), present)
+    existing = ExistingStack(records=rows(broken), leftovers={"a": [old]})
+    made = foresight.plan(template(a=thing()), template(a=thing()), existing)
     assert [each.verb for each in made.actions_of("a")] == [Verb.REPLACE, Verb.DELETE, Verb.DELETE]
 
 
 def test_a_leftover_of_what_is_no_more_wanted_goes_with_the_rest() -> None:
-    present = Present(
+    existing = ExistingStack(
         records=rows(row("a", state="CREATE_FAILED")), leftovers={"a": [row("a", value=1)]}
     )
-    made = foresight.plan(template(a=thing()), template(), present)
+    made = foresight.plan(template(a=thing()), template(), existing)
     assert told(made) == ["clean a: delete", "clean a: delete"]
 
 
@@ -294,7 +294,7 @@ def test_the_way_back_undoes_each_thing_that_was_done() -> None:
         failed=thing(value=1),
     )
     standing = row("replaced", size=1)
-    present = Present(
+    existing = ExistingStack(
         records=rows(
             row("updated", value=2, state="UPDATE_COMPLETE"),
             row("replaced", size=2),
@@ -305,11 +305,11 @@ def test_the_way_back_undoes_each_thing_that_was_done() -> None:
         ),
         leftovers={"replaced": [standing]},
     )
-    made = foresight.rollback(going, previous, present)
+    made = foresight.rollback(going, previous, existing)
     assert {str(key): (str(each.verb), each.reason) for key, each in made} == {
         "make updated": ("update", ""),
         "make replaced": ("take_back", "the old one still stands"),
-        f"clean replaced {present.records['replaced'].uuid}": (
+        f"clean replaced {existing.records['replaced'].uuid}": (
             "delete",
             "made by the update that is rolled back",
         ),
@@ -326,10 +326,10 @@ def test_the_way_back_undoes_each_thing_that_was_done() -> None:
 
 
 def test_what_is_taken_back_may_be_updated_too() -> None:
-    present = Present(
+    existing = ExistingStack(
         records=rows(row("a", size=2)), leftovers={"a": [row("a", size=1, value="drifted")]}
     )
-    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), existing)
     taken, _ = made.actions_of("a")
     assert (taken.verb, taken.reason) == (
         Verb.UPDATE,
@@ -340,35 +340,35 @@ def test_what_is_taken_back_may_be_updated_too() -> None:
 def test_who_uses_what_is_taken_back_and_updated_may_see_another_id() -> None:
     before = {"a": thing(size=1), "b": thing(value=ref("a"))}
     after = before | {"a": thing(size=2)}
-    present = Present(
+    existing = ExistingStack(
         records=rows(row("a", size=2), row("b", value="new")),
         leftovers={"a": [row("a", size=1, value="drifted")]},
     )
-    made = foresight.rollback(Template(after), Template(before), present)
+    made = foresight.rollback(Template(after), Template(before), existing)
     assert (made.verb("a"), made.verb("b")) == (Verb.UPDATE, Verb.UPDATE)
 
 
 def test_what_is_taken_back_but_does_not_fit_is_replaced() -> None:
-    present = Present(records=rows(row("a", size=2)), leftovers={"a": [row("a", size=3)]})
-    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
+    existing = ExistingStack(records=rows(row("a", size=2)), leftovers={"a": [row("a", size=3)]})
+    made = foresight.rollback(template(a=thing(size=2)), template(a=thing(size=1)), existing)
     assert made.verb("a") is Verb.REPLACE
 
 
 def test_users_of_what_is_taken_back_turn_to_it_before_its_replacement_goes() -> None:
     before = {"a": thing(size=1), "b": thing(value=ref("a"))}
     after = before | {"a": thing(size=2)}
-    present = Present(
+    existing = ExistingStack(
         records=rows(row("a", size=2), row("b", value="new")), leftovers={"a": [row("a")]}
     )
-    made = foresight.rollback(Template(after), Template(before), present)
+    made = foresight.rollback(Template(after), Template(before), existing)
     assert told(made) == ["make a: take_back", "make b: update", "clean a: delete"]
     assert not made.actions[Key("b", MAKE)].certain
 
 
 def test_the_way_back_from_a_creation_is_the_end() -> None:
     going = template(a=thing(), b=thing(value=ref("a")), c=thing(depends_on=("b",)))
-    present = rows(row("a"), row("b", state="CREATE_FAILED"), row("c", state="INIT_COMPLETE"))
-    made = foresight.rollback(going, None, present)
+    existing = rows(row("a"), row("b", state="CREATE_FAILED"), row("c", state="INIT_COMPLETE"))
+    made = foresight.rollback(going, None, existing)
     assert told(made) == ["clean c: delete", "clean b: delete", "clean a: delete"]
 
 

@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import document
-from bloomery.orchestration.plan import Present, tree_diff
+from bloomery.orchestration.plan import ExistingStack, tree_diff
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
 from bloomery.orchestration.template.functions.base import Reference
@@ -65,12 +65,12 @@ def test_what_happens_to_one_decides_what_is_known_of_the_other(
     new = template(a=thing(**change), b=thing(**{key: tree}))
     records = rows(row("a"), row("b", **{key: was}))
     live = {"a": PlainResource(name="a", id="was", values=values)}
-    present = {
-        "rows": Present(records=records),
-        "live": Present(records=records, live=live),
+    existing = {
+        "rows": ExistingStack(records=records),
+        "live": ExistingStack(records=records, live=live),
         "nothing": None,
     }[existing]
-    action = foresight.plan(old, new, present).actions[Key("b", MAKE)]
+    action = foresight.plan(old, new, existing).actions[Key("b", MAKE)]
     assert (action.verb, action.certain) == (verb, certain)
 
 
@@ -168,7 +168,7 @@ def test_a_live_value_is_compared_itself() -> None:
     old = template(a=thing(), b=thing(value="now"), c=thing(value="old"))
     new = template(a=thing(), b=thing(value=attr("a")), c=thing(value=attr("a")))
     records = rows(row("a"), row("b", value="now"), row("c", value="old"))
-    made = foresight.plan(old, new, Present(records=records, live=live))
+    made = foresight.plan(old, new, ExistingStack(records=records, live=live))
     assert (made.verb("b"), made.verb("c")) == (Verb.UNCHANGED, Verb.UPDATE)
     (difference,) = made.actions[Key("c", MAKE)].differences
     assert (difference.before, difference.after) == ("old", "now")
@@ -282,9 +282,9 @@ def test_a_fault_says_where_it_is() -> None:
 def test_a_reference_into_nowhere_is_a_named_error(existing: Any) -> None:
     old = template(b=thing())
     new = template(b=thing(value=ref("gone")))
-    present = rows(row("b")) if existing is None else None
+    existing = rows(row("b")) if existing is None else None
     with pytest.raises(errors.InvalidTemplateReference, match="no resource is called 'gone'"):
-        foresight.plan(old, new, present)
+        foresight.plan(old, new, existing)
 
 
 def test_a_cycle_is_named() -> None:

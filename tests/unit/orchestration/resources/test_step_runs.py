@@ -10,7 +10,7 @@ import pytest
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources import stepwise
 from bloomery.orchestration.resources.step_run import RunbookExecution
-from bloomery.orchestration.resources.stepwise import UNTOLD
+from bloomery.orchestration.resources.stepwise import OUTCOME_UNKNOWN
 from bloomery.outcome import Done, FlowOutcome, WaitForCall
 from tests.kit.stacks import kinds, trees
 from tests.kit.stacks.machine_sites import TAKES_S, Site, make_site, template
@@ -82,7 +82,7 @@ def test_who_was_overtaken_looks_again_and_runs_its_own_steps(
 
 def test_steps_whose_end_nobody_knows_any_more_are_no_success(tmp_path: Path) -> None:
     (row,) = run_on(ForgetfulMachines, tmp_path).tree().resources
-    assert (row.status, row.data["result"]) == ("FAILED", UNTOLD)
+    assert (row.status, row.data["result"]) == ("FAILED", OUTCOME_UNKNOWN)
 
 
 @pytest.mark.parametrize(

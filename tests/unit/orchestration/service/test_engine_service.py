@@ -44,13 +44,13 @@ class Engine:
         return [row.status for row in trees.rows_of(self.db, tables.STACKS)]
 
     def wait_for_rest(self) -> None:
-        def rests() -> bool:
+        def is_idle() -> bool:
             locks = trees.rows_of(self.db, tables.STACK_LOCKS)
             return not trees.rows_of(self.db, tables.STACK_ORDERS) and not any(
                 lock.engine_id for lock in locks
             )
 
-        wait_for(rests, "all trees to rest")
+        wait_for(is_idle, "all trees to rest")
 
 
 def _no_runtime() -> Any:

@@ -253,7 +253,7 @@ def test_a_stack_that_was_asked_for_something_else_is_not_overwritten(
         resources=[trees.resource(status="COMPLETE")],
         events=[trees.event(), trees.event(name="server", physical_id="p-1")],
         orders=[order_id],
-        rests=True,
+        is_idle=True,
     )
     written = store.write(WEB, lease, turn)
     assert written.overtaken == {WEB}
@@ -279,7 +279,7 @@ def test_once_its_order_is_taken_a_stack_is_written_again(
     late = Turn(stacks=[dataclasses.replace(mine, status="COMPLETE")], orders=[order_id])
     assert store.write(WEB, lease, late).overtaken == {WEB}
     done = dataclasses.replace(updated, status="COMPLETE", updated_at=trees.AT)
-    written = store.write(WEB, lease, Turn(stacks=[done], orders=[update], rests=True))
+    written = store.write(WEB, lease, Turn(stacks=[done], orders=[update], is_idle=True))
     assert written.released
     assert not written.overtaken
     assert list(store.load(WEB).stacks) == [done]
@@ -309,7 +309,7 @@ def test_a_lock_is_released_with_the_turn_that_rests(
     db: Database, store: RowStore, lease: Lease, order_id: int
 ):
     done = dataclasses.replace(store.load(WEB).stacks[0], status="COMPLETE")
-    written = store.write(WEB, lease, Turn(stacks=[done], orders=[order_id], rests=True))
+    written = store.write(WEB, lease, Turn(stacks=[done], orders=[order_id], is_idle=True))
     assert written.released
     assert holder(db) is None
 
@@ -318,7 +318,7 @@ def test_an_order_that_waits_keeps_the_lock(
     db: Database, store: RowStore, lease: Lease, order_id: int
 ):
     trees.accept(db, trees.order(OrderKind.SIGNAL))
-    assert not store.write(WEB, lease, Turn(orders=[order_id], rests=True)).released
+    assert not store.write(WEB, lease, Turn(orders=[order_id], is_idle=True)).released
     assert holder(db) == "engine-1"
 
 
@@ -340,7 +340,7 @@ def test_no_order_is_left_to_nobody(db: Database, order_id: int):
         except errors.StackLocked:
             pytest.fail("a lock that was released is not free")
         ids = [order.id for order in store.load(WEB).orders]
-        while not store.write(WEB, lease, Turn(orders=ids, rests=True)).released:
+        while not store.write(WEB, lease, Turn(orders=ids, is_idle=True)).released:
             taken.update(ids)
             ids = [order.id for order in store.list_orders(WEB, max(ids, default=0)).orders]
             assert ids, "the lock was kept for an order that is not there"
@@ -373,12 +373,12 @@ def test_a_turn_that_cannot_be_written_leaves_nothing_behind(
     assert len(store.load(WEB).resources) == 1
 
 
-@pytest.mark.parametrize("rests", [False, True])
+@pytest.mark.parametrize("is_idle", [False, True])
 def test_a_turn_whose_commit_was_in_doubt_is_written_once(
-    db: Database, store: RowStore, lease: Lease, order_id: int, rests: bool
+    db: Database, store: RowStore, lease: Lease, order_id: int, is_idle: bool
 ):
     done = dataclasses.replace(store.load(WEB).stacks[0], status="COMPLETE")
-    turn = Turn(stacks=[done], events=[trees.event()], orders=[order_id], rests=rests)
+    turn = Turn(stacks=[done], events=[trees.event()], orders=[order_id], is_idle=is_idle)
     guard = lease.guard
     first = store.write(WEB, lease, turn)
     lease.guard = guard  # the answer to the commit was lost, and the turn is tried again
@@ -455,5 +455,5 @@ def test_who_may_want_an_engine(db: Database, order_id: int):
     lease = StackLock(db, WEB, "engine-1").acquire(trees.nobody)
     assert orphans("engine-1") == []
     assert orphans() == orphans("engine-2") == [WEB]
-    RowStore(db, SEALER).write(WEB, lease, Turn(orders=[order_id], rests=True))
+    RowStore(db, SEALER).write(WEB, lease, Turn(orders=[order_id], is_idle=True))
     assert orphans() == []

@@ -384,4 +384,4 @@ def test_a_child_is_deleted_once_however_often_it_is_asked():
     assert shared.events[-1].at_s == 2 + 5
     assert above.children.find(stack_id) is None
     above.children.delete(stack_id)
-    assert tree.rests
+    assert tree.is_idle

@@ -10,7 +10,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration import foresight, simulation
-from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.stack import validate
 from bloomery.orchestration.template import kinds
@@ -109,7 +109,7 @@ def test_every_property_takes_a_value_that_is_not_known_yet(type_name: str, kind
         made = stack(f"resources: {json.dumps({**OTHERS, 'r': body})}")
         try:
             validate(made)
-            planned = foresight.create(made, Present(records={}))
+            planned = foresight.create(made, ExistingStack(records={}))
         except errors.Failure as exc:
             pytest.fail(f"{type_name} {'.'.join(path)}: {exc}")
         assert "r" in {key.name for key, _ in planned}, path
@@ -211,7 +211,7 @@ def test_a_resource_is_created_from_what_is_created_before_it(
     body: Mapping[str, Any], on_service: simulation.Simulation
 ) -> None:
     made = with_sources(body)
-    planned = foresight.create(made, Present(records={}))
+    planned = foresight.create(made, ExistingStack(records={}))
     assert "r" in {key.name for key, _ in planned}
     result = simulation.run(with_sources(body), simulation=on_service)
     assert result.status == "CREATE_COMPLETE", result.reason or result.error
