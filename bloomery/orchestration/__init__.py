@@ -11,7 +11,7 @@ Each package imports only packages that are listed before it::
     plan/        the plan of a creation, an update or a deletion, as a list of small transforms
     drawing      a stack as DOT and SVG
     engine       the convergence engine: a tree of stacks, stepped in turns from plain values
-    simulation   the engine with a store in memory and a clock that jumps
+    simulation   the engine without rows, on a clock that jumps
     service      the engine with a database, locks and threads, and the requests for stacks
 
 Only the service opens sockets, files and databases.  Apart from it, only event sinks use a thread.

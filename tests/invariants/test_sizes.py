@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_964,
+    "lines of the product": 120_946,
     "lines of the tests": 135_249,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8998,  # what the document of stacks says
@@ -47,9 +47,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 809,
-    "functions": 8809,
+    "functions": 8804,
     "functions of under ten lines, per mille": 821,  # clauses of why are properties
-    "one-caller helpers": 1621,
+    "one-caller helpers": 1616,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

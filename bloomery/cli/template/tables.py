@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -111,8 +112,18 @@ def _call(tree: Any) -> Any:
 def text(shown: Mapping[str, Any]) -> str:
     described = _described(shown["description"])
     lines = [visible(f"{shown['name']}: {described}" if described else shown["name"])]
-    lines += _section("parameters", [*_parameters(shown["parameters"])])
-    lines += _section("resources, in the order of creation", [*_resources(shown["resources"])])
+    parameters = (
+        (name, entry["type"], brief(entry["value"]), entry["description"])
+        for name, entry in shown["parameters"].items()
+    )
+    lines += _section("parameters", columns(parameters))
+    resources = []
+    for entry in shown["resources"]:
+        after = f"  after {', '.join(entry['requires'])}" if entry["requires"] else ""
+        resources.append(visible(f"{entry['name']}  {entry['type']}{after}"))
+        values = entry["properties"].items()
+        resources += (visible(f"    {key}: {brief(value)}") for key, value in values)
+    lines += _section("resources, in the order of creation", resources)
     outputs = shown["outputs"].items()
     rows = [
         (name, _described(entry["description"]) if entry["enabled"] else "(off)")
@@ -130,21 +141,6 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return ["", f"{title}:", *(f"  {line}" for line in lines)] if lines else []
 
 
-def _parameters(parameters: Mapping[str, Any]) -> list[str]:
-    return columns(
-        (name, entry["type"], brief(entry["value"]), entry["description"])
-        for name, entry in parameters.items()
-    )
-
-
-def _resources(resources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for entry in resources:
-        after = f"  after {', '.join(entry['requires'])}" if entry["requires"] else ""
-        yield visible(f"{entry['name']}  {entry['type']}{after}")
-        for key, value in entry["properties"].items():
-            yield visible(f"    {key}: {brief(value)}")
-
-
 # ------------------------------------------------------------------------------------------- run
 
 
@@ -157,19 +153,13 @@ class Events:
 
     def __call__(self, event: Event) -> None:
         since = f"{event.at_s - self._began_s:8.1f} s"
-        indent = "  " * event.depth
-        name = f"{indent}{_called(event, NAME_WIDTH - len(indent))}"
-        line = f"{since}  {event.state:20}  {name:{NAME_WIDTH}}  {event.reason}"
+        indent, name = "  " * event.depth, event.resource
+        room = max(NAME_WIDTH - len(indent), LEAST_WIDTH)
+        if event.type == STACK_TYPE and len(name) > room:  # a long path of stacks
+            tail = (room - 3) // 2  # distinguishes nested stacks of one resource
+            name = f"{name[: room - 3 - tail]}...{name[-tail:]}"
+        line = f"{since}  {event.state:20}  {indent + name:{NAME_WIDTH}}  {event.reason}"
         self._write(visible(line.rstrip()))
-
-
-def _called(event: Event, room: int) -> str:
-    """Return a resource's name; a long path of stacks is cut in the middle."""
-    name, room = event.resource, max(room, LEAST_WIDTH)
-    if event.type != STACK_TYPE or len(name) <= room:
-        return name
-    tail = (room - 3) // 2  # the tail distinguishes nested stacks of one resource
-    return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def quiet(event: Event) -> None:
@@ -223,30 +213,22 @@ def picture(stack: Stack) -> Picture:
 
 
 def _boxes(stack: Stack, above: str, edges: list[tuple[str, str]]) -> list[Box]:
-    edges.extend(
-        (f"{above}{requirer}", f"{above}{required}")
-        for requirer in stack.order
-        for required in sorted(stack.graph.requires(requirer))
-    )
-    return [_box(stack, name, f"{above}{name}", edges) for name in stack.order]
+    """Return the resources of a stack; ``above``: prefix of their keys.  Add to ``edges``.
 
-
-def _box(stack: Stack, name: str, key: str, edges: list[tuple[str, str]]) -> Box:
-    child = _child(stack, name)
-    inside = None if child is None else _boxes(child, f"{key}/", edges)
-    return Box(key=key, name=name, kind=stack.definitions[name].type, inside=inside)
-
-
-def _child(stack: Stack, name: str) -> Stack | None:
-    """Return the nested stack of a resource; None without one, or if it depends on later values."""
-    if not issubclass(stack.kind(name), composite.Composite):
-        return None
-    try:
-        child = children.preview(stack, name, stack.properties(name, stack.view), {})
-        assert isinstance(child, composite.Composite)
-        return children.child_stack(stack, child)
-    except errors.Failure:
-        return None
+    A nested stack that depends on later values has no boxes.
+    """
+    boxes = []
+    for name in stack.order:
+        key, nested = f"{above}{name}", None
+        edges.extend((key, f"{above}{each}") for each in sorted(stack.graph.requires(name)))
+        if issubclass(stack.kind(name), composite.Composite):
+            with contextlib.suppress(errors.Failure):
+                child = children.preview(stack, name, stack.properties(name, stack.view), {})
+                assert isinstance(child, composite.Composite)
+                nested = children.child_stack(stack, child)
+        inside = None if nested is None else _boxes(nested, f"{key}/", edges)
+        boxes.append(Box(key=key, name=name, kind=stack.definitions[name].type, inside=inside))
+    return boxes
 
 
 # ----------------------------------------------------------------------------------------- helpers
