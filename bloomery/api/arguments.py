@@ -174,8 +174,8 @@ def paging(fields: FieldTable, *, never: Collection[str] = ()) -> Args:
 
 
 def fields(names: Iterable[str], since: int = 0, refusal: int = 406) -> Args:
-    """Return the argument that selects fields, of these."""
-    return {"fields": Arg(words, since=since, refusal=refusal, form={"enum": list(names)})}
+    """Return the argument that selects fields, of these; an empty name counts as none."""
+    return {"fields": Arg(words, since=since, refusal=refusal, form={"enum": ["", *names]})}
 
 
 def needed(name: str, value: str | None) -> str:
