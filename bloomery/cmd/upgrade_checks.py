@@ -75,7 +75,7 @@ def _schema(site: Site, revision: str | None) -> Result:
     try:
         schema.require_head(site.db, state_dir=site.home.path, config_files=site.config_files)
     except errors.SchemaOutdated as exc:
-        if revision is None or revision > schema.HEAD:
+        if revision is None or not schema.FIRST <= revision < schema.HEAD:
             return Result("database schema", "failure", str(exc))
         if site.db.is_sqlite:
             text = f"it is {revision}: the start backs it up, and brings it to {schema.HEAD}"

@@ -84,11 +84,15 @@ def copy(
 
 def _require_head(db: Database) -> None:
     revision = schema.revision_of(db)
+    if revision is not None:
+        schema.require_known(revision)
     if revision != schema.HEAD:
         raise errors.SchemaOutdated(
             schema=revision or "not there yet",
             needed=schema.HEAD,
-            advice=f"run bloomery db upgrade for {schema.shown(db)}, then copy again",
+            advice="copy with the release that wrote it"
+            if (revision or "") > schema.HEAD
+            else f"run bloomery db upgrade for {schema.shown(db)}, then copy again",
         )
 
 

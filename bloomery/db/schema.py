@@ -26,14 +26,16 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of revisions, numbered so that their names sort: their directory, and the last."""
+    """A line of revisions, numbered so that their names sort: their directory, first and last."""
 
     scripts: str
+    first: str
     head: str
 
 
+FIRST: Final = "0013"  # an upgrade begins here, or with an empty database
 HEAD: Final = "0013"
-OURS: Final = Line(scripts="bloomery.db:migrations", head=HEAD)
+OURS: Final = Line(scripts="bloomery.db:migrations", first=FIRST, head=HEAD)
 _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
 _CONTRACTED_AT: Final = sa.text("SELECT value FROM home WHERE name = 'contracted_at'")
@@ -68,7 +70,7 @@ def require_head(
     Raises SchemaOutdated with the command to run, CannotStart if the database can't be used.
     """
     revision = revision_of(db)
-    if revision == line.head or _may_use_newer(db, revision, line):
+    if _is_usable(db, revision, line):
         return
     words = ["bloomery", "db", "upgrade", "--state-dir", str(state_dir)]
     words += [word for name in config_files for word in ("--config-file", str(name))]
@@ -79,20 +81,31 @@ def require_head(
     )
 
 
-def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> bool:
-    """Is the schema of a newer release compatible with this one?
-
-    So the old processes of a site can restart during a rolling upgrade.  Raises SchemaOutdated for
-    an incompatible newer schema, and for a foreign one.
-    """
-    if revision is not None and not _NUMBER.fullmatch(revision):
-        raise errors.SchemaOutdated(
-            schema=revision,
-            needed=line.head,
-            advice=f"no release of Bloomery calls a schema {revision}: {_ANOTHER_DATABASE}",
+def require_known(revision: str, *, line: Line = OURS) -> None:
+    """Refuse a revision of another program, and one from which no upgrade begins."""
+    if not _NUMBER.fullmatch(revision):
+        advice = f"no release of Bloomery calls a schema {revision}: {_ANOTHER_DATABASE}"
+    elif revision < line.first:
+        advice = (
+            f"this release upgrades a schema from {line.first} on: run bloomery db upgrade of an "
+            f"earlier release, which brings it to {line.first}, then start this release"
         )
-    if revision is None or revision <= line.head:
+    else:
+        return
+    raise errors.SchemaOutdated(schema=revision, needed=line.head, advice=advice)
+
+
+def _is_usable(db: engine.Database, revision: str | None, line: Line) -> bool:
+    """Return whether this release can use the schema as it is, or False if an upgrade is needed.
+
+    A compatible newer schema is usable, so that the old processes of a site can restart during a
+    rolling upgrade.  Raises SchemaOutdated for a schema that no upgrade makes usable.
+    """
+    if revision is None:
         return False
+    require_known(revision, line=line)
+    if revision <= line.head:
+        return revision == line.head
     contracted_at = _contracted_at(db)
     if contracted_at is not None and contracted_at > line.head:
         raise errors.SchemaOutdated(
@@ -116,10 +129,10 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
 
     MariaDB and MySQL commit each change of a table by itself: there the next attempt continues.  At
     the head, or on a compatible newer schema, nothing is written.  Raises SchemaOutdated for an
-    incompatible newer schema.
+    incompatible newer schema, and for one that is too old.
     """
     revision = revision_of(db)
-    if revision == line.head or _may_use_newer(db, revision, line):
+    if _is_usable(db, revision, line):
         return
     try:
         db.alter(lambda conn: _run_revisions(conn, line))
@@ -137,7 +150,7 @@ def prepare(db: engine.Database, *, line: Line = OURS) -> Path | None:
     A fresh database gets the schema, an older one is backed up first, a current one stays.
     """
     revision = revision_of(db)
-    if revision == line.head or _may_use_newer(db, revision, line):
+    if _is_usable(db, revision, line):
         return None
     backup = None if revision is None else _back_up(db, revision)
     upgrade(db, line=line)

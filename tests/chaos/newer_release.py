@@ -41,7 +41,7 @@ def write_revisions(folder: Path) -> schema.Line:
 
 
 def _line(folder: Path) -> schema.Line:
-    return schema.Line(scripts=str(folder), head=_HEAD)
+    return schema.Line(scripts=str(folder), first=schema.FIRST, head=_HEAD)
 
 
 def install() -> None:

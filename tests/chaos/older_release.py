@@ -18,18 +18,20 @@ _REVISIONS: Final = "bloomery/db/migrations/versions"
 
 def unpack(folder: Path) -> Path:
     """Build the wheel of that release; return the folder that has its content."""
-    [newest] = (ROOT / _REVISIONS).glob(f"{schema.HEAD}_*.py")
-    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
+    newest = f"{schema.HEAD}_*.py"
+    added = _git(
+        "log", "--diff-filter=A", "--reverse", "--format=%H", "--", f"{_REVISIONS}/{newest}"
+    ).decode().split()  # fmt: skip
     if not added:
         pytest.skip(f"the history does not have the commit that added revision {schema.HEAD}")
     source, code = folder / "source", folder / "code"
     archive = folder / "source.tar"
-    archive.write_bytes(_git("archive", f"{added}^"))
+    archive.write_bytes(_git("archive", f"{added[0]}^"))
     with tarfile.open(archive) as files:
         files.extractall(source, filter="data")
     with zipfile.ZipFile(build("wheel", source, folder)) as wheel:
         wheel.extractall(code)
-    assert not list((code / _REVISIONS).glob(newest.name))
+    assert not list((code / _REVISIONS).glob(newest))
     return code
 
 

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_946,
+    "lines of the product": 120_364,
     "lines of the tests": 135_249,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8998,  # what the document of stacks says
@@ -22,7 +22,7 @@ LIMITS = {
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
-    "lines of bloomery/db": 9113,  # maintenance has a time of its own
+    "lines of bloomery/db": 8531,
     "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1651,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
@@ -47,8 +47,8 @@ LIMITS = {
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 809,
-    "functions": 8804,
-    "functions of under ten lines, per mille": 821,  # clauses of why are properties
+    "functions": 8766,
+    "functions of under ten lines, per mille": 824,  # long functions of revisions are gone
     "one-caller helpers": 1616,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it

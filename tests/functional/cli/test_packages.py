@@ -27,7 +27,7 @@ BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.
 STARTED = 60.0  # seconds, on a busy machine
 EXPECTED = (  # of the wheel, each in a folder whose name depends on the version
     "bloomery/web/static/index.html",
-    "bloomery/db/migrations/versions/0001_first_schema.py",
+    "bloomery/db/migrations/versions/0013_schema.py",
     "share/bloomery/examples/hello.yaml",
     "share/bloomery/examples/machines/cluster.yaml",
     "share/bloomery/systemd/bloomery.service",

@@ -29,4 +29,4 @@ class Scripts:
             f"revision, down_revision, kind = {name!r}, {before!r}, {kind!r}\n"
             f"def upgrade():\n{textwrap.indent(textwrap.dedent(body), '    ')}",
         )
-        return schema.Line(scripts=str(self.path), head=name)
+        return schema.Line(scripts=str(self.path), first="0001", head=name)

@@ -82,7 +82,7 @@ def test_a_missing_database_is_a_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("revision", "contracted_at", "exit_code", "text"),
     [
-        ("0010", "", 0, "the start backs it up"),
+        ("0001", "", 2, "run bloomery db upgrade of an earlier release, which brings it to"),
         ("9999", "", 1, "of a newer release"),
         ("9999", "9999", 2, "start that one, or put back a backup"),
         ("heat", "", 2, "no release of Bloomery calls a schema heat"),
@@ -101,6 +101,17 @@ def test_schemas_of_other_releases(
     assert text in results(result)["database schema"][1]
     assert set(results(result)) == {"configuration", "database schema"}
     assert schema.revision_of(db) == revision
+
+
+@pytest.mark.sqlite
+def test_an_older_schema_is_backed_up_by_the_start(
+    state: Path, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "FIRST", "0001")
+    db.transact(lambda conn: conn.exec_driver_sql("UPDATE alembic_version SET version_num='0001'"))
+    result = check(state, "--json")
+    assert result.exit_code == 0
+    assert "the start backs it up" in results(result)["database schema"][1]
 
 
 def test_a_conductor_of_another_release_is_named_with_the_option_to_pin(

@@ -14,6 +14,7 @@ from bloomery.db.engine import Database
 from tests.kit.servers import filled
 
 MakeDatabase = Callable[[str], Database]
+_SET = "UPDATE alembic_version SET version_num = '{}'"
 
 
 @pytest.fixture
@@ -75,10 +76,24 @@ def test_a_target_with_rows_is_refused(source: Database, target: Database):
 
 
 @pytest.mark.parametrize("which", ["source", "target"])
-def test_another_schema_is_refused_with_the_command(source, target, which, request):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            "DELETE FROM alembic_version",
+            "not there yet.*run bloomery db upgrade for .*{}.sqlite, then copy again",
+        ),
+        (_SET.format("9999"), "9999.*copy with the release that wrote it"),
+        (_SET.format("0001"), "0001.*run bloomery db upgrade of an earlier release"),
+        (_SET.format("heat"), "no release of Bloomery calls a schema heat"),
+    ],
+)
+def test_another_schema_is_refused_with_the_command(
+    source, target, which, request, change, message
+):
     db = request.getfixturevalue(which)
-    db.transact(lambda conn: conn.exec_driver_sql("UPDATE alembic_version SET version_num='0001'"))
-    with pytest.raises(errors.SchemaOutdated, match=rf"0001.*bloomery db upgrade.*{which}.sqlite"):
+    db.transact(lambda conn: conn.exec_driver_sql(change))
+    with pytest.raises(errors.SchemaOutdated, match=message.format(which)):
         copying.copy(source, target)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -14,20 +13,8 @@ from alembic.script import ScriptDirectory
 
 import bloomery
 from bloomery import errors
-from bloomery.db import engine, schema, settings, tables, tree_values
-from bloomery.db import trees as tree_rows
-from bloomery.model.stacks import (
-    UNBORN,
-    Action,
-    ResourceAction,
-    Stack,
-    Stage,
-    Status,
-    StoredResource,
-    Tree,
-)
+from bloomery.db import engine, schema, settings, tables
 from tests.kit.servers.revisions import Scripts
-from tests.kit.stacks import trees
 
 FIRST = """
     op.create_table("rooms", sa.Column("name", sa.String(9), primary_key=True))
@@ -51,11 +38,6 @@ HOME = """
     )
 """
 REVISION_OF_NOTHING = "pass"
-OLD_NAMES = {
-    "is_current": "stands", "replaces_uuid": "replaces", "pending_action": "act",
-    "transactions": "turn", "recovery_weight": "taken_up", "fenced_out_at": "buried_at",
-}  # fmt: skip
-WEB = trees.ident("web")
 
 
 @pytest.fixture
@@ -73,10 +55,12 @@ def names_in(db: engine.Database) -> set[str]:
         return set(conn.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
 
 
-def test_head_is_the_last_of_the_migration_scripts():
+def test_the_line_names_the_first_and_the_last_of_the_migration_scripts():
     config = Config()
     config.set_main_option("script_location", schema.OURS.scripts)
-    assert ScriptDirectory.from_config(config).get_heads() == [schema.HEAD]
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_bases() == [schema.FIRST]
+    assert scripts.get_heads() == [schema.HEAD]
 
 
 def test_revisions_are_numbered_so_that_their_names_sort():
@@ -244,9 +228,11 @@ def test_the_command_to_run_repeats_what_was_asked(fresh: engine.Database):
         ("9999", "a newer release wrote it"),
         ("d163df1bab88", "no release of Bloomery calls a schema d163df1bab88: name a database"),
         ("0003abcdef12", "no release of Bloomery calls a schema 0003abcdef12: name a database"),
+        ("0001", "schema is 0001, .* run bloomery db upgrade of an earlier release"),
+        ("0012", "schema is 0012, .* an earlier release, which brings it to 0013, then start this"),
     ],
 )
-def test_a_schema_that_is_newer_or_of_another_program_is_refused_and_not_touched(
+def test_a_schema_that_no_upgrade_makes_usable_is_refused_and_not_touched(
     db: engine.Database, revision: str, message: str
 ):
     set_revision(db, revision)
@@ -269,76 +255,3 @@ def test_a_database_of_somebody_else_is_refused_and_not_touched(fresh: engine.Da
 def test_a_settled_fact_stays(db: engine.Database):
     assert db.transact(lambda conn: settings.settle(conn, "name", "first")) == "first"
     assert db.transact(lambda conn: settings.settle(conn, "name", "second")) == "first"
-
-
-def old_stacks() -> list[Stack]:
-    """A root, and below it one stack in each state."""
-    return [trees.stack("web", reason="", open=True)] + [
-        trees.stack(
-            f"{action} {status}", root_uuid=WEB, owner_uuid=WEB, owner_resource="n", depth=1,
-            action=str(action), status=str(status), graph={"vertices": []}, tags=(),
-        )
-        for action in Action for status in Status
-    ]  # fmt: skip
-
-
-def old_resources() -> list[StoredResource]:
-    """One resource in each state, with a pending action at each stage where one is open."""
-    return [
-        trees.resource(
-            f"{action} {status} {stage} {has_secret}", action=action, status=status,
-            is_current=action not in UNBORN, replaces_uuid=trees.ident("old"),
-            pending_action=stage and ResourceAction(
-                action=action, traversal=2, stage=stage, token=["t"], arguments={"key": "s3cret"}
-            ),
-            has_secret=has_secret,
-        )
-        for action in Action for status in Status for has_secret in (False, True)
-        for stage in (Stage if status is Status.IN_PROGRESS else [None])
-    ]  # fmt: skip
-
-
-def write_old(db: engine.Database, name: str, rows: list[dict[str, Any]]) -> None:
-    """Write rows under the columns' old names, with the times that every row has."""
-    with db.read() as conn:
-        table = sa.Table(name, sa.MetaData(), autoload_with=conn)
-    stamps = {"created_at": trees.AT.replace(tzinfo=None)} if "created_at" in table.c else {}
-    named = [
-        {OLD_NAMES.get(key, key): value for key, value in row.items()} | stamps for row in rows
-    ]
-    db.transact(lambda conn: conn.execute(sa.insert(table), named))
-
-
-def write_old_tree(db: engine.Database, patch: pytest.MonkeyPatch) -> None:
-    """Write a tree as the release of revision 0009 did: actions had another key, too."""
-    document = ResourceAction.document
-    with patch.context() as old:
-        old.setattr(
-            ResourceAction, "document",
-            lambda action: {"word" if k == "action" else k: v for k, v in document(action).items()},
-        )  # fmt: skip
-        resources = [tree_values.encode_resource(each, trees.SEALER) for each in old_resources()]
-    template, _ = tree_values.encode_template(trees.template(), trees.SEALER)
-    write_old(db, "raw_templates", [template])
-    write_old(db, "stacks", [tree_values.encode_stack(each) for each in old_stacks()])
-    write_old(db, "resources", resources)
-    lock = {"root_uuid": WEB, "engine_id": "e", "generation": 3, "transactions": 7}
-    write_old(db, "stack_locks", [lock])
-
-
-def load_tree(db: engine.Database) -> Tree:
-    with db.snapshot() as conn:
-        return tree_rows.decode(tree_rows.load_rows(conn, WEB), trees.SEALER)
-
-
-def test_stacks_in_every_state_are_migrated_from_0009(
-    fresh: engine.Database, monkeypatch: pytest.MonkeyPatch
-):
-    schema.upgrade(fresh, line=schema.Line(scripts=schema.OURS.scripts, head="0009"))
-    write_old_tree(fresh, monkeypatch)
-    schema.upgrade(fresh)
-    tree = load_tree(fresh)
-    assert list(tree.stacks) == old_stacks()
-    assert list(tree.resources) == old_resources()
-    (lock,) = trees.rows_of(fresh, tables.STACK_LOCKS)
-    assert (lock.generation, lock.transactions) == (3, 7)

@@ -138,6 +138,13 @@ def test_properties_before_an_open_act_are_not_purged(db: Database, store: RowSt
     assert set(store.load(WEB).properties) == {properties[0].uuid, properties[1].uuid}
 
 
+def test_a_pending_action_with_its_key_from_before_revision_0011_is_read():
+    action = ResourceAction(action=Action.UPDATE, traversal=2, token=["t"], arguments={"key": 1})
+    document = action.document()
+    document["word"] = document.pop("action")
+    assert ResourceAction.of(document) == action
+
+
 SECRET = "correct-horse-battery"
 
 
