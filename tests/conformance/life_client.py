@@ -37,7 +37,7 @@ class LifeClient:
         self.name = name
         self.quiet = quiet
         self.path = ""
-        self.last_event = ""
+        self.observed: set[str] = set()  # ids of events
         self.slow = ""
         self.physical: dict[str, str] = {}
 
@@ -114,31 +114,31 @@ class LifeClient:
         events: list[Any] = self.call("GET", path)["events"]
         return events
 
-    def fresh_lines(self) -> list[str]:
-        return self.fresh_events()[0]
-
-    def fresh_events(self) -> tuple[list[str], str]:
-        """What came since the last step, and the id of its last event.
+    def fresh_events(self) -> dict[str, str]:
+        """What came since the last step: lines by the ids of their events.
 
         Heat lists none for a tree without resources; then those of the stack itself are taken.
+        Events of a nested stack leave the list of the tree with it.
         """
         events = self.listed_events() or self.listed_events(query="")
-        ids = [event["id"] for event in events]
-        after = ids.index(self.last_event) + 1 if self.last_event else 0
-        lines = [event_line(self.name, event) for event in events[after:]]
-        return lines, ids[-1]
+        return {
+            event["id"]: event_line(self.name, event)
+            for event in events
+            if event["id"] not in self.observed
+        }
 
     # -- what is seen ------------------------------------------------------------------------------
 
     def observe(self, *, gone: bool) -> dict[str, Any]:
         stack = self.call("GET", self.path)["stack"]
-        lines, self.last_event = self.fresh_events()
+        fresh = self.fresh_events()
+        self.observed |= fresh.keys()
         return {
             "status": stack["stack_status"],
             "reason": shape(stack["stack_status_reason"]),
             "outputs": {} if gone else {o["output_key"]: plain(o) for o in stack["outputs"]},
             "resources": {} if gone else self.observe_resources(),
-            "events": lines,
+            "events": [*fresh.values()],
         }
 
     def observe_resources(self) -> dict[str, Any]:

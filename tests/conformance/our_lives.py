@@ -41,7 +41,7 @@ def gate(life: Mapping[str, Any], theirs: Observations) -> Callable[[LifeClient]
 
     def wait(client: LifeClient) -> None:
         client.wait(
-            lambda: not before - collections.Counter(client.fresh_lines()),
+            lambda: not before - collections.Counter(client.fresh_events().values()),
             "what Heat did before the second update",
             timeout_s=PATIENCE_S - 1,
         )
