@@ -108,7 +108,7 @@ EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{THREE} tests/functional"
 STORIES: Final = f"{TWO} tests/functional/stories tests/functional/api/test_story.py"
 ROOMS: Final = "functional unit invariants conformance counts pages/test_newcomer.py"
-SAMPLED: Final = " ".join((TWO, *(f"tests/{room}" for room in ROOMS.split())))
+SAMPLED: Final = " ".join((THREE, *(f"tests/{room}" for room in ROOMS.split())))
 
 
 def on_database(kind: str) -> tuple[str, str]:
