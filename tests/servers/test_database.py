@@ -38,6 +38,7 @@ from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.history import HistoryEntry
 from bloomery.state_dir import StateDir
+from tests.kit.servers import databases
 
 ANY = str(uuid.uuid4())
 
@@ -81,6 +82,17 @@ def test_an_empty_database_has_no_schema_and_is_refused(fresh: engine.Database):
     assert schema.revision_of(fresh) is None
     with pytest.raises(errors.SchemaOutdated, match="bloomery db upgrade"):
         schema.require_head(fresh, state_dir=Path("/srv/b"))
+
+
+def test_a_shared_dialect_knows_its_server_though_its_first_engine_is_idle(
+    server: sa.URL, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(databases, "_compiled", {})
+    idle, used = engine.Database(server), engine.Database(server)
+    with used.read() as conn:
+        assert conn.dialect.server_version_info
+    for each in (idle, used):
+        each.close()
 
 
 def test_upgrading_twice_is_upgrading_once(db: engine.Database):

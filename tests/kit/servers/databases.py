@@ -59,15 +59,18 @@ def make_engines_cheap() -> None:
 def _with_shared_statements(made: sa.Engine) -> sa.Engine:
     """Let the engine use the dialect, and what was compiled for it, of the first of its server.
 
-    In MariaDB a dialect has one database: it finds the names of tables there.
+    In MariaDB a dialect has one database: it finds the names of tables there.  The first engine
+    that connects tells the dialect about the server.
     """
-    url = made.url
+    url, own = made.url, made.dialect
     database = url.database if made.dialect.name == "mysql" else None
     server = (url.drivername, url.host, url.port, database)
     made.dialect, made._compiled_cache = _compiled.setdefault(
         server, (made.dialect, made._compiled_cache)
     )
     made._compiled_cache.capacity = _MOST_STATEMENTS
+    if (shared := made.dialect) is not own:
+        own.initialize = lambda conn: shared.server_version_info or shared.initialize(conn)
     return made
 
 
