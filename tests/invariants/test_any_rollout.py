@@ -67,7 +67,7 @@ class Rollout:
     def __post_init__(self) -> None:
         draw = self.draw = random.Random(self.seed)
         self.world = World(machines=lambda _stack: self.machines)
-        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S)
+        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S, invents=True)
         self.world.deadline_s = 1e7
         self.before = draw.randint(1, 9)
         self.count = self.before + draw.choice([0, 0, 0, 2, -self.before // 2])
