@@ -383,19 +383,31 @@ def test_sinks_are_those_that_are_configured(
     assert made.wants_snapshots() is snapshots
 
 
-def test_a_relay_without_sinks_costs_no_statement_at_its_start_and_pokes(db: Database):
+@pytest.fixture
+def own_threads() -> Callable[[], set[str]]:
+    """Return the names of relays' threads that did not run before: other tests keep services."""
+    before = set(threading.enumerate())
+    return lambda: {
+        thread.name
+        for thread in set(threading.enumerate()) - before
+        if thread.name.startswith("events-")
+    }
+
+
+def test_a_relay_without_sinks_costs_no_statement_at_its_start_and_pokes(
+    db: Database, own_threads: Callable[[], set[str]]
+):
     meter = Meter(db)
     made = relay.make_relay(configured(), db)
     made.start()
     made.wake()
     made.stop()
     assert (meter.statements, meter.commits) == ([], 0)
-    assert not [t for t in threading.enumerate() if t.name.startswith("events-")]
+    assert not own_threads()
 
 
-def test_every_thread_is_named_and_joined(make: Make):
+def test_every_thread_is_named_and_joined(make: Make, own_threads: Callable[[], set[str]]):
     running = make(Keeper("one"), Keeper("two"))
-    alive = {t.name for t in threading.enumerate() if t.name.startswith("events-")}
-    assert alive == {"events-one", "events-two", "events-trim"}
+    assert own_threads() == {"events-one", "events-two", "events-trim"}
     running.stop()
-    assert not [t for t in threading.enumerate() if t.name.startswith("events-")]
+    assert not own_threads()

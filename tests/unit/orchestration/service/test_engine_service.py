@@ -192,6 +192,7 @@ def test_an_engine_that_was_taken_for_dead_begins_anew_from_rows(db: Database, m
     engine.service.liveness.beat()
     engine.trees[0].go_on.set()
     engine.wait_for_rest()
-    assert [len(tree.turns) for tree in engine.trees] == [1, 2]  # what the first did is void
+    wait_for(lambda: engine.trees[0].turns, "the end of the first turn, which is void")
+    assert [len(tree.turns) for tree in engine.trees] == [1, 2]
     assert engine.statuses() == ["COMPLETE"]
     assert "sweep" in engine.service.groups
