@@ -306,7 +306,7 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
     "error page": Allowance("404 is JSON also for whoever prefers another type", 5, _page),
     "refusal of an odd path": Allowance(
         "what a path with too many segments is refused with depends on Ironic's framework",
-        72,
+        71,
         _odd_path,
     ),
     "order of checks": Allowance(
@@ -314,7 +314,7 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
         113,
         _order,
     ),
-    "words of a refusal": Allowance("names what is missing, or is called otherwise", 96, _words),
+    "words of a refusal": Allowance("names what is missing, or is called otherwise", 90, _words),
     "other methods of /": Allowance("are answered as those of every other path", 10, _root_methods),
 }
 
