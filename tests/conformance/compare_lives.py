@@ -74,7 +74,7 @@ def record(shown: dict[str, Observations]) -> None:
 
 
 def compare(seed: int, only: str, shown: dict[str, Observations]) -> list[life_views.Difference]:
-    drawn = draw(seed, only, our_lives.PATIENCE_S)
+    drawn = [life for life in draw(seed, only, our_lives.PATIENCE_S) if life["id"] in shown]
     theirs = [shown[life["id"]] for life in drawn]
     ours = our_lives.lead(drawn, theirs)
     compared = zip(drawn, theirs, ours, strict=True)
