@@ -15,10 +15,10 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 120_364,
-    "lines of the tests": 135_249,  # a row is read again after an event of an older release
+    "lines of the tests": 135_211,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8998,  # what the document of stacks says
-    "lines of bloomery/cli": 6362,
+    "lines of bloomery/cli": 6344,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
@@ -46,7 +46,7 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 809,
+    "files of the product": 797,
     "functions": 8766,
     "functions of under ten lines, per mille": 824,  # long functions of revisions are gone
     "one-caller helpers": 1616,
