@@ -334,7 +334,7 @@ ENDPOINTS: Final = (
     *(
         endpoint
         for path, body in (
-            ("/v1/runbooks/{runbook}/traits", nodes.TRAITS),
+            ("/v1/runbooks/{runbook}/traits", nouns.RUNBOOK_TRAITS),
             ("/v1/runbooks/{runbook}/traits/{trait}", {}),
         )
         for endpoint in (

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_364,
+    "lines of the product": 120_369,
     "lines of the tests": 135_211,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
-    "lines of bloomery/api": 8998,  # what the document of stacks says
+    "lines of bloomery/api": 9003,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls

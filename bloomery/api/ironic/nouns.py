@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import arguments, versions
+from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply
 from bloomery.api.ironic import nodes, records
 from bloomery.api.views import nodes as node_views
@@ -23,6 +24,10 @@ from bloomery.operations import allocations, policy, runbooks
 from bloomery.operations import records as operations
 
 Json = dict[str, Any]
+
+RUNBOOK_TRAITS: Final = {  # of any number, unlike those of a node
+    "traits": Arg(arguments.array, required=True, form={"items": rules.TRAIT})
+}
 
 # --------------------------------------------------------------------------------- allocations
 
