@@ -165,11 +165,11 @@ _ASKING_BMC: Final = re.compile(r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_p
 _OF_BMC: Final = (502,)
 _WITH_DOCUMENT: Final = (200, 201)
 _LOCATED: Final = (201, 202, 204, 302)
-_TOLD_WITH: Final[Mapping[int, str]] = {
-    401: _CHALLENGE,
-    405: "Allow",
-    409: "Retry-After",
-    503: "Retry-After",
+_HEADERS_OF: Final[Mapping[int, tuple[str, ...]]] = {  # errors, by status
+    401: (_CHALLENGE,),
+    405: ("Allow",),
+    409: ("Retry-After",),
+    503: ("Retry-After",),
 }
 
 
@@ -300,7 +300,9 @@ def _responses(endpoint: Endpoint, api: Api) -> Json:
 def _successes(endpoint: Endpoint, api: Api) -> Json:
     success: Json = {
         "description": HTTPStatus(endpoint.status).phrase,
-        "headers": headers_of(*api.headers, *_located(endpoint)),
+        "headers": headers_of(
+            *api.headers, *(("Location",) if endpoint.status in _LOCATED else ())
+        ),
     }
     answers: Json = {str(endpoint.status): success}
     if endpoint.answers == "any":
@@ -314,10 +316,6 @@ def _successes(endpoint: Endpoint, api: Api) -> Json:
     return answers
 
 
-def _located(endpoint: Endpoint) -> tuple[str, ...]:
-    return ("Location",) if endpoint.status in _LOCATED else ()
-
-
 def headers_of(*names: str) -> Json:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
@@ -328,14 +326,10 @@ def _faults() -> Iterator[tuple[str, Json]]:
             str(status),
             {
                 "description": HTTPStatus(status).phrase,
-                "headers": headers_of(*_ALWAYS, *_OF_HANDLERS, *_told_with(status)),
+                "headers": headers_of(*_ALWAYS, *_OF_HANDLERS, *_HEADERS_OF.get(status, ())),
                 "content": {JSON_TYPE: {"schema": _BODIES.get(status, _REFUSAL)}},
             },
         )
-
-
-def _told_with(status: int) -> tuple[str, ...]:
-    return (_TOLD_WITH[status],) if status in _TOLD_WITH else ()
 
 
 # ----------------------------------------------------------------------------- the bare-metal API

@@ -32,14 +32,7 @@ _STEPS: Final = steps.some(steps.DEPLOY_SCHEMA)
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
     Field("name", "text", access="RW", limit=255, least=1, nullable=False, form=nodes.TRAIT),
-    Field(
-        "steps",
-        "list",
-        access="RW",
-        secret=True,
-        nullable=False,
-        form=_STEPS,
-    ),
+    Field("steps", "list", access="RW", secret=True, nullable=False, form=_STEPS),
     Field("extra", "object", access="RW"),
     Field("created_at", "time"),
     Field("updated_at", "time"),

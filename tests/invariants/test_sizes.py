@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_369,
+    "lines of the product": 120_352,
     "lines of the tests": 135_211,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
-    "lines of bloomery/api": 9003,  # what the document of stacks says
+    "lines of bloomery/api": 9000,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
@@ -28,7 +28,7 @@ LIMITS = {
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4281,  # forms of attributes, for the OpenAPI document
+    "lines of bloomery/model": 4267,  # forms of attributes, for the OpenAPI document
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5547,
@@ -47,9 +47,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 797,
-    "functions": 8766,
+    "functions": 8764,
     "functions of under ten lines, per mille": 824,  # long functions of revisions are gone
-    "one-caller helpers": 1616,
+    "one-caller helpers": 1614,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 327,

@@ -26,7 +26,7 @@ def creation(
     ``forms``: what operations check of ``also``; ``rules``: of the body as a whole.
     """
     writable = [field for field in fields.values() if field.access in ("RW", "C")]
-    told = {name: {**shape, **(forms or {}).get(name, {})} for name, shape in also.items()}
+    others = {name: {**shape, **(forms or {}).get(name, {})} for name, shape in also.items()}
     return Schema(
         thing=thing,
         source={
@@ -36,5 +36,8 @@ def creation(
             "additionalProperties": False,
         },
         secret=secret,
-        document={"properties": {f.name: documented(f) for f in writable} | told, **(rules or {})},
+        document={
+            "properties": {f.name: documented(f) for f in writable} | others,
+            **(rules or {}),
+        },
     )
