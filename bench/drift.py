@@ -28,10 +28,10 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service.drift_timer import DriftTimer
-from bloomery.orchestration.service.drift_watch import DRIFT, DriftWatch
-from bloomery.orchestration.service.engine_service import EngineService
-from bloomery.orchestration.service.operations import StackOperations
+from bloomery.orchestration.engine_host.drift_timer import DriftTimer
+from bloomery.orchestration.engine_host.drift_watch import DRIFT, DriftWatch
+from bloomery.orchestration.engine_host.engine_service import EngineService
+from bloomery.orchestration.operations import StackOperations
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bench import drift, harness
 from bench.harness import Line
 from bloomery.model.stack_views import StackArguments
-from bloomery.orchestration.service.operations import StackOperations
+from bloomery.orchestration.operations import StackOperations
 
 _NEW_IMAGE: Final = {**drift.IMAGE, "source": "http://images/b.img"}
 

@@ -35,8 +35,8 @@ from bloomery.drivers.fake.hardware import FakeDeploy
 from bloomery.model.request import Request
 from bloomery.model.stack_views import StackArguments
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.orders.machines import ServiceMachines
 from bloomery.orchestration.resources.machines import ALLOCATION
-from bloomery.orchestration.service.machines import ServiceMachines
 from bloomery.state_dir import StateDir
 
 SMALL, LARGE, ROW = 100, 1000, 20

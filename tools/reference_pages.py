@@ -29,8 +29,8 @@ from bloomery.objects import payloads
 from bloomery.operations import allocation_why, causes, policy_rules
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.schema import OnChange, Policy, Schema
+from bloomery.orchestration.queries import why as stack_why
 from bloomery.orchestration.resources.base import Resource
-from bloomery.orchestration.service import why as stack_why
 from bloomery.orchestration.template import kinds
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -148,7 +148,7 @@ def _template(salt: str) -> dict[str, Any]:
 @contextlib.contextmanager
 def _engine_traced(route: Route) -> Iterator[None]:
     """Note the calls of the engine's threads while they step trees of stacks."""
-    from bloomery.orchestration.service.threads import ThreadGroupManager
+    from bloomery.orchestration.engine_host.threads import ThreadGroupManager
 
     work = ThreadGroupManager._work  # noqa: SLF001  what a thread of the pool is given
 

@@ -22,7 +22,7 @@ from bloomery.operations.context import Services
 from bloomery.web import pages
 
 if TYPE_CHECKING:
-    from bloomery.orchestration.service.operations import StackOperations
+    from bloomery.orchestration.operations import StackOperations
 
 LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from bloomery.db.engine import Database
 from bloomery.drivers.bmc import gateway
 from bloomery.metrics import AnyGauge, Gauge, Readings, SeriesGauges
 from bloomery.model import webhook
-from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.orchestration.engine_host.engine_service import EngineService
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import Server

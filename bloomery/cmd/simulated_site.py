@@ -47,9 +47,9 @@ from bloomery.model.step import Step
 from bloomery.operations import nodes
 from bloomery.operations.context import Context, Services
 from bloomery.operations.policy_engine import Policies
+from bloomery.orchestration.orders.machines import ServiceMachines
+from bloomery.orchestration.orders.software import RowSoftware
 from bloomery.orchestration.resources.machines import ALLOCATION, RUNBOOK, Json, Patch
-from bloomery.orchestration.service.machines import ServiceMachines
-from bloomery.orchestration.service.software import RowSoftware
 from bloomery.outcome import DONE, Again, Outcome, WaitForCall
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring

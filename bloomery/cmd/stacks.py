@@ -18,12 +18,12 @@ from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.http_server.wsgi import Wsgi
 from bloomery.operations.context import Services
-from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.orchestration.engine_host.engine_service import EngineService
 from bloomery.secrets import Sealer
 
 if TYPE_CHECKING:
     from bloomery.orchestration.engine.runtime import EngineRuntime
-    from bloomery.orchestration.service.operations import StackOperations
+    from bloomery.orchestration.operations import StackOperations
 
 
 class _Once:
@@ -95,10 +95,10 @@ class Stacks:
             self.engine.stop(grace_s)
 
     def _make_runtime(self) -> EngineRuntime:
-        runtimes = importlib.import_module("bloomery.orchestration.service.runtimes")
-        access = importlib.import_module("bloomery.orchestration.service.access")
-        software = importlib.import_module("bloomery.orchestration.service.software")
-        machines = importlib.import_module("bloomery.orchestration.service.machines")
+        runtimes = importlib.import_module("bloomery.orchestration.engine_host.runtimes")
+        access = importlib.import_module("bloomery.orchestration.queries.access")
+        software = importlib.import_module("bloomery.orchestration.orders.software")
+        machines = importlib.import_module("bloomery.orchestration.orders.machines")
         runtime: EngineRuntime = runtimes.make_runtime(
             self._conf,
             engines=lambda: len(self.engine.liveness.live_ids()),
@@ -112,14 +112,14 @@ class Stacks:
         return runtime
 
     def _make_drift_watch(self) -> Any:
-        drift_watch = importlib.import_module("bloomery.orchestration.service.drift_watch")
+        drift_watch = importlib.import_module("bloomery.orchestration.engine_host.drift_watch")
         return drift_watch.DriftWatch(
             self._services, self._runtime(), on_events_written=self._on_events_written,
             on_accepted=self._accepted,
         )  # fmt: skip
 
     def _make_operations(self) -> StackOperations:
-        operations = importlib.import_module("bloomery.orchestration.service.operations")
+        operations = importlib.import_module("bloomery.orchestration.operations")
         stack_operations: StackOperations = operations.StackOperations(
             self._services, self._runtime(), on_accepted=self._accepted
         )
@@ -134,7 +134,7 @@ class Stacks:
 def _check_networks(conf: Conf) -> None:
     """Raise CannotStart for invalid networks of template fetches."""
     if networks := conf.orchestration.template_fetch_networks:
-        fetching = importlib.import_module("bloomery.orchestration.service.fetching")
+        fetching = importlib.import_module("bloomery.orchestration.orders.fetching")
         fetching.Fetcher.of(timeout_s=1, networks=networks)
 
 

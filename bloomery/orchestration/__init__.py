@@ -12,7 +12,10 @@ Each package imports only packages that are listed before it::
     drawing      a stack as DOT and SVG
     engine       the convergence engine: a tree of stacks, stepped in turns from plain values
     simulation   the engine without rows, on a clock that jumps
-    service      the engine with a database, locks and threads, and the requests for stacks
+    queries/     what callers read of stored stacks: lists, details, events, graphs, why
+    orders/      what callers order, with its validation and preview; each order is one commit
+    engine_host/ the engine with a database, locks and threads
+    operations   the table of all operations on stacks, with their policy rules
 
-Only the service opens sockets, files and databases.  Apart from it, only event sinks use a thread.
+Only the last four open sockets, files and databases, and only the engine's host has threads.
 """

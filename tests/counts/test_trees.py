@@ -11,8 +11,8 @@ import pytest
 
 from bloomery.db.engine import Database, Meter
 from bloomery.model.stacks import OrderKind, Template, Turn
-from bloomery.orchestration.service.locks import Lease, StackLock
-from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.engine_host.locks import Lease, StackLock
+from bloomery.orchestration.engine_host.store import RowStore
 from tests.kit.stacks import trees
 from tests.kit.stacks.row_engines import Clients, Engine
 

@@ -21,7 +21,7 @@ from bloomery.model.stack_views import (
     UpdatePreview,
 )
 from bloomery.model.stacks import RESOURCE_FIELDS, Action, Event, Snapshot, Stack, StoredResource
-from bloomery.orchestration.service.operations import OPERATIONS
+from bloomery.orchestration.operations import OPERATIONS
 
 AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
 STACK = StackIdentity(project="p1", name="web", uuid="0a7f2c1d-6a57-4f0e-8a0f-0e1a7d1f2b33")

@@ -16,33 +16,34 @@ import pytest
 
 TESTS: Final = Path(__file__).parents[1]
 API: Final = "unit/api/orchestration"
-SERVICE: Final = "unit/orchestration/service"
+ORDERS: Final = "unit/orchestration/orders"
+HOST: Final = "unit/orchestration/engine_host"
 ENGINE: Final = "unit/orchestration/engine"
 GRAPH: Final = "unit/orchestration/graph/test_graph.py"
 SIMULATION: Final = "unit/orchestration/simulation/test_resource_actions.py"
 STACK: Final = "unit/orchestration/stack"
 TASK: Final = "unit/conductor/test_task_manager.py"
 MECHANISMS: Final = {
-    "create_stack": f"{SERVICE}/test_create.py::test_one_commit_holds_all_that_clients_see",
-    "update_stack": f"{SERVICE}/test_changes.py::test_an_update_supersedes_what_goes_on",
-    "limits of stacks": f"{SERVICE}/test_create.py::test_a_project_has_so_many_stacks_and_no_more",
-    "stack name": f"{SERVICE}/test_create.py::test_a_name_that_is_none_is_refused",
-    "convergence off": f"{SERVICE}/test_changes.py::"
+    "create_stack": f"{ORDERS}/test_create.py::test_one_commit_holds_all_that_clients_see",
+    "update_stack": f"{ORDERS}/test_changes.py::test_an_update_supersedes_what_goes_on",
+    "limits of stacks": f"{ORDERS}/test_create.py::test_a_project_has_so_many_stacks_and_no_more",
+    "stack name": f"{ORDERS}/test_create.py::test_a_name_that_is_none_is_refused",
+    "convergence off": f"{ORDERS}/test_changes.py::"
     "test_without_convergence_a_busy_stack_answers_409",
-    "stored credentials": f"{SERVICE}/test_changes.py::test_each_call_renews_whom_engines_act_for",
-    "StackLock": f"{SERVICE}/test_locks.py::test_a_free_tree_is_taken_and_the_generation_counts",
-    "StackLock steal": f"{SERVICE}/test_locks.py::"
+    "stored credentials": f"{ORDERS}/test_changes.py::test_each_call_renews_whom_engines_act_for",
+    "StackLock": f"{HOST}/test_locks.py::test_a_free_tree_is_taken_and_the_generation_counts",
+    "StackLock steal": f"{HOST}/test_locks.py::"
     "test_the_tree_of_a_dead_engine_is_stolen_and_the_dead_one_is_fenced",
-    "ThreadGroupManager.start": f"{SERVICE}/test_threads.py::test_a_group_is_stepped_until_it_ends",
-    "ThreadGroupManager.start_with_lock": f"{SERVICE}/test_threads.py::"
+    "ThreadGroupManager.start": f"{HOST}/test_threads.py::test_a_group_is_stepped_until_it_ends",
+    "ThreadGroupManager.start_with_lock": f"{HOST}/test_threads.py::"
     "test_a_tree_is_worked_on_under_its_lock",
-    "ThreadGroupManager.add_timer": f"{SERVICE}/test_threads.py::"
+    "ThreadGroupManager.add_timer": f"{HOST}/test_threads.py::"
     "test_timers_are_called_again_and_again",
-    "EngineService": f"{SERVICE}/test_engine_service.py::"
+    "EngineService": f"{HOST}/test_engine_service.py::"
     "test_what_is_ordered_is_worked_on_and_the_lock_is_free_afterwards",
-    "resource_mapping": f"{SERVICE}/test_plugin_modules.py::"
+    "resource_mapping": f"{HOST}/test_plugin_modules.py::"
     "test_kinds_and_constraints_of_modules_stand_beside_those_installed",
-    "purge_deleted": f"{SERVICE}/test_purge.py::"
+    "purge_deleted": f"{HOST}/test_purge.py::"
     "test_of_a_stack_that_was_deleted_long_ago_nothing_is_left",
     "TaskRunner": f"{ENGINE}/test_kills.py::test_each_turn_may_be_another_engine_s",
     "wrappertask": "unit/orchestration/resources/test_composites.py::"
@@ -84,34 +85,33 @@ MECHANISMS: Final = {
     # what is loaded
     "template class by version": "unit/orchestration/template/test_versions.py::"
     "test_each_date_has_a_class_of_its_own_version",
-    "available_resource_mapping": f"{SERVICE}/test_plugin_modules.py::"
+    "available_resource_mapping": f"{HOST}/test_plugin_modules.py::"
     "test_what_is_available_is_asked_before_what_there_is",
     "client plug-ins and constraints": "unit/orchestration/properties/test_custom.py::"
     "test_every_check_of_ours_is_offered_by_entry_points",
-    "global environment": f"{SERVICE}/test_templates.py::"
+    "global environment": f"{HOST}/test_templates.py::"
     "test_environment_of_the_operator_stands_below_that_of_the_request",
     "lifecycle plug-ins": f"{ENGINE}/test_lifecycle_plugins.py::test_plug_ins_hear_of_each_action",
     # a stack and its rows
-    "adopt parameters": f"{SERVICE}/test_create.py::"
-    "test_adopted_data_bring_template_and_parameters",
+    "adopt parameters": f"{ORDERS}/test_create.py::test_adopted_data_bring_template_and_parameters",
     "template sections and shapes": f"{STACK}/test_outcomes.py::"
     "test_it_is_refused_with_its_place_and_the_way_out",
     "dependency order": f"{STACK}/test_stacks.py::test_what_is_required_comes_first",
     "Resource.validate": f"{STACK}/test_stacks.py::test_a_kind_checks_what_its_schema_cannot_see",
     "total_resources": f"{STACK}/test_nesting.py::test_resources_are_counted_over_the_whole_tree",
-    "state_set": f"{SERVICE}/test_store.py::test_the_api_and_the_relay_are_told_with_the_turn",
-    "load and store": f"{SERVICE}/test_store.py::"
+    "state_set": f"{HOST}/test_store.py::test_the_api_and_the_relay_are_told_with_the_turn",
+    "load and store": f"{HOST}/test_store.py::"
     "test_what_a_turn_writes_is_what_the_next_engine_loads",
-    "final state with the lock": f"{SERVICE}/test_store.py::"
+    "final state with the lock": f"{HOST}/test_store.py::"
     "test_a_lock_is_released_with_the_turn_that_rests",
-    "stored context": f"{SERVICE}/test_policies.py::"
+    "stored context": f"{HOST}/test_policies.py::"
     "test_an_engine_asks_in_the_name_of_the_last_caller",
-    "encryption at rest": f"{SERVICE}/test_store.py::test_no_secret_stands_in_a_row",
-    "guard of a method": f"{SERVICE}/test_tree_work.py::"
+    "encryption at rest": f"{HOST}/test_store.py::test_no_secret_stands_in_a_row",
+    "guard of a method": f"{HOST}/test_tree_work.py::"
     "test_a_turn_that_fails_drops_the_tree_and_the_next_one_begins_from_rows",
     # the engine
-    "live engine": f"{SERVICE}/test_threads.py::test_a_tree_of_a_live_engine_is_left_alone",
-    "stack watch": f"{SERVICE}/test_engine_service.py::"
+    "live engine": f"{HOST}/test_threads.py::test_a_tree_of_a_live_engine_is_left_alone",
+    "stack watch": f"{HOST}/test_engine_service.py::"
     "test_what_a_former_life_left_is_taken_up_at_the_start",
     "convergence": f"{ENGINE}/test_orders.py::"
     "test_a_second_update_waits_for_the_row_that_is_under_way_alone",

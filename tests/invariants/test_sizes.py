@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_352,
-    "lines of the tests": 135_211,  # a row is read again after an event of an older release
+    "lines of the product": 120_369,
+    "lines of the tests": 135_214,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 9000,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
@@ -32,7 +32,7 @@ LIMITS = {
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5547,
-    "lines of bloomery/orchestration": 109,
+    "lines of bloomery/orchestration": 278,  # the table of operations moved here
     "lines of bloomery/orchestration/drawing": 709,
     "lines of bloomery/orchestration/engine": 3487,
     "lines of bloomery/orchestration/foresight": 1350,  # it alone judges before a traversal
@@ -40,21 +40,23 @@ LIMITS = {
     "lines of bloomery/orchestration/plan": 1728,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9478,
-    "lines of bloomery/orchestration/service": 6970,  # why of a stack has a cause
+    "lines of bloomery/orchestration/engine_host": 1922,
+    "lines of bloomery/orchestration/orders": 3320,
+    "lines of bloomery/orchestration/queries": 1576,
     "lines of bloomery/orchestration/simulation": 472,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 797,
+    "files of the product": 800,
     "functions": 8764,
     "functions of under ten lines, per mille": 824,  # long functions of revisions are gone
     "one-caller helpers": 1614,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
-    "moves of create": 327,
+    "moves of create": 328,
     "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 339,
+    "moves of update": 340,
     "moves of engine's update": 1074,  # the same
     "files of get": 22,
     "files of put": 55,

@@ -10,8 +10,8 @@ import pytest
 
 from bloomery.db import stack_drift
 from bloomery.model.request import Request
-from bloomery.orchestration.service import access
-from tests.unit.orchestration.service import test_drift_watch as tests
+from bloomery.orchestration.queries import access
+from tests.unit.orchestration.engine_host import test_drift_watch as tests
 
 
 def _operator(*_: Any) -> Request:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from bloomery.orchestration.engine_host import wakes
+from bloomery.orchestration.orders import machines
 from bloomery.orchestration.resources import base, instance_placement, stepwise
 from bloomery.orchestration.resources.instance import Instance
 from bloomery.orchestration.resources.node import Node
-from bloomery.orchestration.service import machines, wakes
 from tests.functional.orchestration import test_machine_failures
 from tests.invariants import test_machine_forecasts
 from tests.kit.stacks import conductor_deaths, trees
 from tests.kit.stacks.machine_kills import FLOWS, begun, check
-from tests.unit.orchestration.service import test_wakes
+from tests.unit.orchestration.engine_host import test_wakes
 
 
 def _orders_again(self: stepwise.OnNode, verb: str, **arguments: Any) -> None:

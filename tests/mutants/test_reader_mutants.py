@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration.service import access
+from bloomery.orchestration.queries import access
 from bloomery.orchestration.stack import validation
 from bloomery.orchestration.stack.secrecy import Secrecy
-from tests.unit.orchestration.service import test_readers as readers
-from tests.unit.orchestration.service.test_readers import calls, software, web  # noqa: F401  fixtures
+from tests.unit.orchestration.queries import test_readers as readers
+from tests.unit.orchestration.queries.test_readers import calls, software, web  # noqa: F401  fixtures
 from tests.unit.orchestration.stack import test_nesting as nesting
 
 

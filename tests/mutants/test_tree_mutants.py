@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from bloomery.db import stack_locks, stack_orders, trees
 from bloomery.db.engine import Database
 from bloomery.db.tables import STACK_LOCKS
-from bloomery.orchestration.service.locks import Lease, StackLock
-from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.engine_host.locks import Lease, StackLock
+from bloomery.orchestration.engine_host.store import RowStore
 from tests.kit.stacks import trees as kit
-from tests.unit.orchestration.service import test_locks as of_locks
-from tests.unit.orchestration.service import test_store as of_stores
+from tests.unit.orchestration.engine_host import test_locks as of_locks
+from tests.unit.orchestration.engine_host import test_store as of_stores
 
 Patch = pytest.MonkeyPatch
 _T = STACK_LOCKS.c

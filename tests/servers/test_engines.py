@@ -22,7 +22,7 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service.operations import StackOperations
+from bloomery.orchestration.operations import StackOperations
 from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.orchestration.service.test_locks import (  # noqa: F401  run here again
+from tests.unit.orchestration.engine_host.test_locks import (  # noqa: F401  run here again
     test_a_free_tree_is_taken_and_the_generation_counts,
     test_a_tree_that_is_gone_cannot_be_locked,
     test_a_turn_is_counted_once,
@@ -17,7 +17,7 @@ from tests.unit.orchestration.service.test_locks import (  # noqa: F401  run her
     test_the_tree_of_a_live_engine_is_left_to_it,
     tree,
 )
-from tests.unit.orchestration.service.test_store import (  # noqa: F401
+from tests.unit.orchestration.engine_host.test_store import (  # noqa: F401
     lease,
     order_id,
     store,

@@ -34,7 +34,7 @@ from bloomery.http_server.wsgi import Wsgi
 from bloomery.model.request import IN_LOG, Parked, Parking, Request, begin
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.limits import LIMITS
-from bloomery.orchestration.service.operations import StackOperations
+from bloomery.orchestration.operations import StackOperations
 
 REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"

@@ -12,7 +12,7 @@ from bloomery.api.declare import Call
 from bloomery.api.orchestration import faults
 from bloomery.http_server import bodies
 from bloomery.model.request import Request
-from bloomery.orchestration.service.operations import StackOperations
+from bloomery.orchestration.operations import StackOperations
 
 _JSON_TYPES: Final = ("", "application/json")
 _NO_BODY: Final = (

@@ -19,8 +19,8 @@ from bloomery.api.orchestration.call import StackCall
 from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.service import inputs
-from bloomery.orchestration.service.fetching import Fetcher
+from bloomery.orchestration.orders import inputs
+from bloomery.orchestration.orders.fetching import Fetcher
 from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 

@@ -24,6 +24,9 @@ from bloomery.model import nouns
 from bloomery.model.request import Request
 from bloomery.model.stack_views import EventQuery, ResourceQuery, StackArguments
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.operations import StackOperations
+from bloomery.orchestration.orders import machines as service_machines
+from bloomery.orchestration.orders.machines import ServiceMachines
 from bloomery.orchestration.resources import base, drift, machines, stepwise
 from bloomery.orchestration.resources.allocation import Allocation
 from bloomery.orchestration.resources.instance import Instance
@@ -33,9 +36,6 @@ from bloomery.orchestration.resources.port import Port
 from bloomery.orchestration.resources.runbook import DeployTemplate, Runbook
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
 from bloomery.orchestration.resources.volume import VolumeConnector
-from bloomery.orchestration.service import machines as service_machines
-from bloomery.orchestration.service.machines import ServiceMachines
-from bloomery.orchestration.service.operations import StackOperations
 from bloomery.outcome import Again
 from tests.functional.orchestration.test_machine_rights import become, services_of, stack_of
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site

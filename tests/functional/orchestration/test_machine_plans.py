@@ -112,7 +112,7 @@ def test_a_preview_asks_machines_for_nothing(
         "set_provision_state", "set_power_state", "attach_vif", "detach_vif", "create", "update",
         "delete",
     ):  # fmt: skip
-        where = f"bloomery.orchestration.service.machines.ServiceMachines.{name}"
+        where = f"bloomery.orchestration.orders.machines.ServiceMachines.{name}"
         monkeypatch.setattr(where, refuse)
     before = node_of(site)
     image = {**IMAGE, "source": "http://images/c.img"}

@@ -22,10 +22,10 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.operations import StackOperations
+from bloomery.orchestration.orders.machines import ServiceMachines
+from bloomery.orchestration.queries import access
 from bloomery.orchestration.resources.machines import Machines
-from bloomery.orchestration.service import access
-from bloomery.orchestration.service.machines import ServiceMachines
-from bloomery.orchestration.service.operations import StackOperations
 from tests.functional import conftest as functional
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
 from tests.kit.stacks import trees

@@ -26,10 +26,10 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.service.inputs import limits_of
-from bloomery.orchestration.service.locks import StackLock
-from bloomery.orchestration.service.operations import StackOperations
-from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.engine_host.locks import StackLock
+from bloomery.orchestration.engine_host.store import RowStore
+from bloomery.orchestration.operations import StackOperations
+from bloomery.orchestration.orders.inputs import limits_of
 from bloomery.orchestration.simulation import SimulatedClock
 from tests.kit.stacks import trees
 

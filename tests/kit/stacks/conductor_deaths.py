@@ -31,7 +31,7 @@ from bloomery.model.stacks import Template
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service.machines import machines_of
+from bloomery.orchestration.orders.machines import machines_of
 from bloomery.outcome import Again, WaitForCall
 from bloomery.rpc.client import Client
 from bloomery.rpc.contract import Conductor

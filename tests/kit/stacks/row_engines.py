@@ -21,10 +21,10 @@ from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.engine_host.locks import StackLock
+from bloomery.orchestration.engine_host.store import RowStore
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
-from bloomery.orchestration.service.locks import StackLock
-from bloomery.orchestration.service.store import RowStore
 from bloomery.orchestration.simulation import Stuck
 from bloomery.orchestration.simulation.simulation import EPOCH
 from bloomery.orchestration.template import kinds

@@ -15,8 +15,8 @@ from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
-from bloomery.orchestration.service.locks import Lease, StackLock
-from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.engine_host.locks import Lease, StackLock
+from bloomery.orchestration.engine_host.store import RowStore
 from bloomery.orchestration.simulation import Simulation
 from bloomery.orchestration.simulation.lifecycle import Lifecycle
 from bloomery.orchestration.simulation.results import Result

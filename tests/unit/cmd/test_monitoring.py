@@ -13,7 +13,7 @@ from bloomery.cmd import gauges as process_gauges
 from bloomery.cmd.monitoring import Monitor
 from bloomery.conf import Conf
 from bloomery.conf.web import Monitoring
-from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.orchestration.engine_host.engine_service import EngineService
 from bloomery.secrets import Sealer
 from tests.kit.servers.site import KEY, Site
 from tools.servers import free_port

@@ -16,7 +16,7 @@ from bloomery.model.stacks import Stack, StoredResource
 from bloomery.model.step import StepRun
 from bloomery.operations import allocation_why, causes
 from bloomery.operations.causes import Rule
-from bloomery.orchestration.service import why as stack_why
+from bloomery.orchestration.queries import why as stack_why
 
 TABLES: Final[tuple[tuple[Any, Any], ...]] = (
     (causes.OF_NODE, causes.NodeSituation),

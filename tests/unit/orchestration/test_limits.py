@@ -18,9 +18,9 @@ import pytest
 from bloomery import errors, patterns
 from bloomery.orchestration import simulation
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.orders import remote_templates
+from bloomery.orchestration.orders.fetching import Fetcher
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.service import remote_templates
-from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
 from bloomery.orchestration.template.definition import Definition

@@ -1,0 +1,166 @@
+"""Orders for one resource of a stack: signals, cleared hooks, and marks of its health."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import resources as db
+from bloomery.db import stacks
+from bloomery.model.stack_views import Json, StackIdentity
+from bloomery.model.stacks import MARKED_UNHEALTHY, OrderKind, Stack, StoredResource
+from bloomery.orchestration.orders import acceptance
+from bloomery.orchestration.orders.acceptance import Change
+from bloomery.orchestration.queries import access, resources
+from bloomery.orchestration.queries.access import StackContext
+from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.resource_rules import HOOKS
+
+UNSET_HOOK: Final = "unset_hook"
+TOKEN: Final = "token"  # noqa: S105  its key in the data of a resource that hands out addresses for signals
+MARKED: Final = "state changed by resource_mark_unhealthy api"
+_DEAF: Final = frozenset({Action.SUSPEND, Action.DELETE})
+
+
+# --------------------------------------------------------------------------------------- signals
+
+
+def resource_signal(
+    ctx: StackContext,
+    identity: StackIdentity,
+    name: str,
+    details: Json | None,
+    *,
+    token: str | None = None,
+) -> None:
+    """Accept a signal, or with ``unset_hook`` the clearing of a hook.
+
+    ``token``: of the resource's signal URL; a valid token replaces the check of a policy.
+    Raises ResourceNotFound, InvalidBreakPointHook, ResourceActionNotSupported, NotSupported.
+    """
+    if token is None:
+        access.authorize(ctx, access.SIGNAL)
+        stack = access.living(ctx, identity)
+        resource = resources.stored_resource(ctx, stack, name)
+    else:
+        stack, resource = _by_token(ctx, identity, name, token)
+    if details is not None and UNSET_HOOK in details:
+        hook = _hook(resource, details[UNSET_HOOK])
+        kind, payload = OrderKind.UNSET_HOOK, Json(resource=resource.uuid, hook=hook)
+    else:
+        _check_hears(ctx, stack, resource, details)
+        kind, payload = OrderKind.SIGNAL, Json(resource=resource.uuid, details=details)
+    change = Change(stack=stack, kind=kind, payload=payload, renews=token is None)
+    acceptance.accept(ctx, change)
+
+
+def _by_token(
+    ctx: StackContext, identity: StackIdentity, name: str, token: str
+) -> tuple[Stack, StoredResource]:
+    with ctx.services.db.read() as conn:
+        stack = stacks.find(conn, identity.uuid)
+        stored = stack and db.find(conn, stack.uuid, name, ctx.sealer)
+    if stack is None or not stored or stack.deleted_at or StackIdentity.of(stack) != identity:
+        raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
+    own = stored.data.get(TOKEN)
+    if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):
+        raise resources.missing(stack, name)
+    return stack, stored
+
+
+def _hook(resource: StoredResource, hook: object) -> str:
+    if hook not in HOOKS:
+        raise errors.InvalidBreakPointHook(
+            reason=f"Invalid hook type {str(hook)[:100]!r}: it is one of {', '.join(HOOKS)}"
+        )
+    if not resource.data.get(str(hook)):
+        raise errors.InvalidBreakPointHook(
+            reason=f'The "{hook}" hook is not defined on resource {resource.name}'
+        )
+    return str(hook)
+
+
+def _check_hears(
+    ctx: StackContext, stack: Stack, resource: StoredResource, details: Json | None
+) -> None:
+    if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
+        raise resources.missing(stack, resource.name)
+    if resource.action in _DEAF:
+        raise errors.NotSupported(feature=f"Signal resource during {resource.action}")
+    kind = StoredStack(ctx, stack).kind_of(resource)
+    if not callable(getattr(kind, "handle_signal", None)):
+        raise errors.ResourceActionNotSupported(
+            action="signal", name=resource.name, type=resource.type
+        )
+    kind.check_signal(resource, details)
+
+
+# -------------------------------------------------------------------------------- mark unhealthy
+
+
+def resource_mark_unhealthy(
+    ctx: StackContext,
+    identity: StackIdentity,
+    ident: str,
+    *,
+    mark_unhealthy: bool,
+    reason: str | None = None,
+) -> None:
+    """Accept an order that marks a resource unhealthy, or healthy again.
+
+    ``ident``: its name, physical resource ID or reference ID.  Raises ResourceNotFound,
+    PhysicalResourceIDAmbiguity, ActionInProgress.
+    """
+    stack = access.living(ctx, identity)
+    resource = _identified(ctx, stack, ident)
+    busy = errors.ActionInProgress(stack_name=stack.name, action=resource.action)
+    if resource.status == Status.IN_PROGRESS:
+        raise busy
+    if not _changes(resource, mark_unhealthy=mark_unhealthy):
+        return
+    status = Status.FAILED if mark_unhealthy else Status.COMPLETE
+    text = StoredStack(ctx, stack).redaction.masked(reason or MARKED)
+
+    def mark(conn: sa.Connection) -> None:
+        """Write the state for clients; the engine writes it again, with an event."""
+        if not db.set_state(conn, resource.uuid, action=Action.CHECK, status=status, reason=text):
+            raise busy
+        db.set_flag(conn, resource.uuid, MARKED_UNHEALTHY, is_set=mark_unhealthy)
+
+    payload = {
+        "resource": resource.uuid, "unhealthy": mark_unhealthy, "reason": text, "by_hand": True,
+    }  # fmt: skip
+    change = Change(stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark)
+    acceptance.accept(ctx, change)
+
+
+def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
+    """Return whether the mark has an effect; only a CHECK_FAILED resource can become healthy."""
+    if mark_unhealthy:
+        return resource.action != Action.DELETE
+    return resource.action == Action.CHECK and resource.status == Status.FAILED
+
+
+def _identified(ctx: StackContext, stack: Stack, ident: str) -> StoredResource:
+    members = StoredStack(ctx, stack).resources()
+    if ident in members:
+        return members[ident].row
+    fitting = [each.row for each in members.values() if each.row.physical_id == ident]
+    if not fitting:
+        fitting = [each.row for each in members.values() if _reference(each) == ident]
+    if len(fitting) > 1:
+        raise errors.PhysicalResourceIDAmbiguity(phys_id=ident)
+    if not fitting:
+        raise resources.missing(stack, ident)
+    return fitting[0]
+
+
+def _reference(member: StackMember) -> Any:
+    try:
+        return member.reference_id()
+    except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything
+        return None

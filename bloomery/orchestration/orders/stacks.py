@@ -1,0 +1,237 @@
+"""Stacks: create, update, and the stored template, environment and files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import stacks as db
+from bloomery.model.stack_views import Json, StackArguments, StackIdentity
+from bloomery.model.stacks import OrderKind, Stack, Template
+from bloomery.orchestration import stack as definition
+from bloomery.orchestration.engine.definitions import identity_of
+from bloomery.orchestration.orders import acceptance, adoption, checks, plan_basis
+from bloomery.orchestration.orders import inputs as readings
+from bloomery.orchestration.orders.acceptance import Change
+from bloomery.orchestration.orders.inputs import Inputs
+from bloomery.orchestration.queries import access
+from bloomery.orchestration.queries.access import StackContext
+from bloomery.orchestration.queries.stored_values import StoredStack
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template import environment, merging, versions
+from bloomery.orchestration.template.dialect import Identity, Section
+
+_NO_CHANGES: Final = StackArguments(existing=True)
+
+
+# ---------------------------------------------------------------------------------------- create
+
+
+def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> StackIdentity:
+    """Accept a new stack, or with ``adopt_data`` the adoption of one."""
+    data = arguments.adopt_data
+    new = read_new(ctx, name, arguments)
+    row = _new_row(ctx, new, arguments)
+    template = new.inputs.stored(row.template_uuid)
+    kind = OrderKind.CREATE if data is None else OrderKind.ADOPT
+    order = acceptance.order_of(ctx, row, kind, {} if data is None else {"data": data})
+    most = most_stacks(ctx)
+    acceptance.create(ctx, row, template, order, most)
+    return StackIdentity.of(row)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class New:
+    """A stack that passed all checks and is not stored."""
+
+    name: str
+    inputs: Inputs
+    stack: definition.Stack
+
+
+def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
+    if arguments.adopt_data is not None:
+        arguments = adoption.arguments_of(ctx, arguments)
+    if arguments.template is not None:
+        versions.template_class(arguments.template)
+    inputs = readings.of(ctx, arguments)
+    _check_room(ctx, name)
+    name = checks.name(name)
+    stack = inputs.stack(ctx, Identity(name=name, project_id=ctx.project))
+    checks.definition(ctx, stack)
+    return New(name, inputs, stack)
+
+
+def most_stacks(ctx: StackContext) -> int:
+    return -1 if access.is_admin(ctx) else ctx.services.conf.engine.max_stacks_per_tenant
+
+
+def _check_room(ctx: StackContext, name: object) -> None:
+    with ctx.services.db.read() as conn:
+        if (
+            isinstance(name, str)
+            and checks.NAME.fullmatch(name)
+            and db.is_taken(conn, ctx.project, name)
+        ):
+            raise errors.StackExists(stack_name=name)
+        acceptance.check_count(conn, ctx.project, most_stacks(ctx))
+
+
+def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
+    runtime = ctx.runtime
+    uuid, action = runtime.new_id(), Action.CREATE if arguments.adopt_data is None else Action.ADOPT
+    timeout_mins = arguments.timeout_mins or default_timeout_mins(ctx, new.stack)
+    rollback_off = arguments.disable_rollback
+    return Stack(
+        uuid=uuid,
+        name=new.name,
+        project=ctx.project,
+        user=ctx.request.user_name or ctx.request.user,
+        root_uuid=uuid,
+        template_uuid=runtime.new_id(),
+        credentials_uuid=runtime.new_id(),
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=f"Stack {action} started",
+        disable_rollback=True if rollback_off is None else rollback_off,
+        timeout_mins=timeout_mins,
+        open=True,
+        tags=checks.tags(arguments.tags),
+        created_at=runtime.utc(),
+        **acceptance.deadline_columns(ctx, timeout_mins),
+    )
+
+
+def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
+    """Return the time-out of a stack without one; None: ``[engine]stack_action_timeout``."""
+    minutes = stack.tree.timeout_mins
+    return minutes if minutes * 60 > ctx.services.conf.engine.stack_action_timeout else None
+
+
+# ---------------------------------------------------------------------------------------- update
+
+
+def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
+    """Accept an update."""
+    access.authorize(ctx, update_rule(arguments))
+    acceptance.retried(lambda: _update(ctx, identity, arguments), identity.name)
+
+
+def update_rule(arguments: StackArguments) -> str:
+    """Return the policy of an update; a PATCH without changes has a policy of its own."""
+    if not arguments.existing:
+        return "stacks:update"
+    changes = dataclasses.replace(arguments, converge=False, plan_basis=None)
+    return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
+
+
+def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
+    row = access.living(ctx, identity)
+    checks.may_update(ctx, row)
+    if arguments.existing:
+        checks.may_patch(ctx, row)
+    stored = StoredStack(ctx, row)
+    inputs, new = read_update(stored, arguments)
+    checks.definition(ctx, new)
+    checks.immutable(stored.definition, new)
+    template = inputs.stored(ctx.runtime.new_id())
+    keeps_tags = arguments.existing and arguments.tags is None
+    tags = row.tags if keeps_tags else checks.tags(arguments.tags)
+    flags = _flags(row, arguments)
+    flags["timeout_mins"] = flags["timeout_mins"] or default_timeout_mins(ctx, new)
+    change = Change(
+        stack=dataclasses.replace(row, **flags),
+        kind=OrderKind.UPDATE,
+        payload={"converge": converges(ctx, arguments)},
+        action=Action.UPDATE,
+        columns={
+            "template_uuid": template.uuid,
+            "previous_template_uuid": row.template_uuid,
+            "updated_at": ctx.runtime.utc(),
+            **flags,
+        },
+        template=template,
+        tags=tags,
+        check=_plan_check(ctx, row, arguments),
+    )
+    acceptance.accept(ctx, change)
+
+
+def _plan_check(
+    ctx: StackContext, row: Stack, arguments: StackArguments
+) -> Callable[[sa.Connection], None] | None:
+    """Return the check that the plan of an update still holds; None: the update has no plan."""
+    basis = arguments.plan_basis
+    if basis is None:
+        return None
+    return lambda conn: plan_basis.check(conn, row, ctx.sealer, basis)
+
+
+def converges(ctx: StackContext, arguments: StackArguments) -> bool:
+    return arguments.converge or ctx.services.conf.engine.observe_on_update
+
+
+def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
+    rollback_off, timeout_mins = arguments.disable_rollback, arguments.timeout_mins
+    return {
+        "disable_rollback": row.disable_rollback if rollback_off is None else rollback_off,
+        "timeout_mins": row.timeout_mins if timeout_mins is None else timeout_mins or None,
+    }
+
+
+def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs, definition.Stack]:
+    ctx, row = stored.ctx, stored.row
+    is_patch = arguments.existing
+    inputs = _over(ctx, stored.template, arguments) if is_patch else readings.of(ctx, arguments)
+    if row.owner_uuid is not None:
+        return inputs, stored.defined_by(inputs.template)
+    return inputs, inputs.stack(ctx, identity_of(row.name, row.uuid, row.project))
+
+
+def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:
+    files = {**stored.files, **readings.checked_files(ctx, arguments)}
+    template = stored.template if arguments.template is None else arguments.template
+    merged = readings.environment_of(ctx, arguments, template, files)
+    laid = merging.over(_without(stored.environment, arguments.clear_parameters), merged)
+    laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], merged)
+    return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
+
+
+def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = document.get(environment.PARAMETERS, {})
+    kept = {name: value for name, value in values.items() if name not in names}
+    return {**document, environment.PARAMETERS: kept}
+
+
+def _declared(
+    template: Mapping[str, Any], values: Mapping[str, Any], request: Mapping[str, Any]
+) -> dict[str, Any]:
+    declared = versions.template_class(template)(template).section(Section.PARAMETERS)
+    names = {*(declared if isinstance(declared, Mapping) else ()), *request[environment.PARAMETERS]}
+    return {name: value for name, value in values.items() if name in names}
+
+
+# ------------------------------------------------------------------------------- what was given
+
+
+def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
+    stored = StoredStack(ctx, access.stack(ctx, identity))
+    template = stored.template
+    if stored.row.owner_uuid is None or not template.has_secret:
+        return dict(template.template)
+    version_key = stored.definition.definition.template.features.version_key
+    return stored.secrecy.serialized_template(template.template, version_key)
+
+
+def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
+    stored = StoredStack(ctx, access.stack(ctx, identity))
+    public = stored.secrecy.public_parameters()
+    return stored.definition.definition.environment.shown(public)
+
+
+def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:
+    return dict(StoredStack(ctx, access.stack(ctx, identity)).template.files)
