@@ -33,25 +33,18 @@ class Errors(hooks.PecanHook):
         if isinstance(exc, statuses.HTTPNotAcceptable):
             return replies.page(406, "Not Acceptable: this API speaks application/json only")
         if isinstance(exc, statuses.HTTPException):
-            return replies.second_form(exc.status_int, _described(exc), _allow(exc))
+            allow = exc.headers.get("Allow")
+            text = str(exc.detail or "")
+            if not text and allow is not None:
+                text = f"Allowed here: {allow or 'nothing'}"
+            elif not text and exc.status_int == statuses.HTTPNotFound.code:
+                text = "This API version knows nothing of that path"
+            return replies.second_form(
+                exc.status_int, text, [] if allow is None else [("Allow", allow)]
+            )
         headers = versions.headers(state.request.environ[KEY].version)
         again = replies.retry_after(exc, state.request.user_agent or "")
         return replies.failure(exc, [*headers, *again])
-
-
-def _allow(error: statuses.HTTPException) -> list[tuple[str, str]]:
-    allow = error.headers.get("Allow")
-    return [] if allow is None else [("Allow", allow)]
-
-
-def _described(error: statuses.HTTPException) -> str:
-    if error.detail:
-        return str(error.detail)
-    if "Allow" in error.headers:
-        return f"Allowed here: {error.headers['Allow'] or 'nothing'}"
-    if error.status_int == statuses.HTTPNotFound.code:
-        return "This API version knows nothing of that path"
-    return ""
 
 
 def make_app(

@@ -53,13 +53,9 @@ def read(args: Args, received: Mapping[str, Any], version: int) -> dict[str, Any
         if name not in received and arg.required:
             raise errors.MissingParameterValue(reason=f"Missing mandatory parameter: {name}")
         if name in received and version < arg.since:
-            raise _too_new(name, arg)
+            refused = versions.refused(arg.since, name)
+            raise refused if arg.refusal == 406 else errors.Invalid(reason=str(refused))
     return values
-
-
-def _too_new(name: str, arg: Arg) -> errors.Failure:
-    refused = versions.refused(arg.since, name)
-    return refused if arg.refusal == 406 else errors.Invalid(reason=str(refused))
 
 
 def text(name: str, value: Any) -> str:
@@ -110,7 +106,7 @@ def integer(name: str, value: Any) -> int:
 
 
 def position(name: str, value: Any) -> int | None:
-    """A number of an event, or ``latest``: None."""
+    """Parse the number of an event; ``latest`` is None."""
     return None if value == "latest" else integer(name, value)
 
 
@@ -141,8 +137,8 @@ def integer_or_null(name: str, value: Any) -> int | None:
 def words(name: str, value: Any) -> tuple[str, ...]:
     """Parse a comma list: lower case, trimmed, without duplicates; the argument may be repeated."""
     parts = value if isinstance(value, list) else [value]
-    entries = [word.strip().lower() for part in parts for word in text(name, part).split(",")]
-    return tuple(dict.fromkeys(word for word in entries if word))
+    entries = [entry.strip().lower() for part in parts for entry in text(name, part).split(",")]
+    return tuple(dict.fromkeys(entry for entry in entries if entry))
 
 
 def anything(name: str, value: Any) -> Any:

@@ -51,28 +51,26 @@ class Auditor:
 
     def answering(self, start_response: Any, parking: Parking, environ: Mapping[str, Any]) -> Any:
         """Record the answer to an order, and orders that are refused before they are recorded."""
-        place = _place(parking, environ) if _is_order(environ) else None
+        if not _is_order(environ):
+            return start_response
+        place = _place(parking, environ)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            if place is not None:
-                self._answer(parking, place, status)
+            answer = {"status": int(status[:3])}
+            try:
+                if parking.is_audited:
+                    self._trail.add("answered", {"request_id": place["request_id"]} | answer)
+                elif status.startswith(_REFUSED):
+                    self._trail.add("refused", place | answer)
+            except errors.AuditUnwritable as exc:
+                LOG.warning("the answer %s to %s: %s", status, place["request_id"], exc)
             return start_response(status, headers, exc_info)
 
         return start
 
-    def _answer(self, parking: Parking, place: Json, status: str) -> None:
-        answer = {"status": int(status[:3])}
-        try:
-            if parking.is_audited:
-                self._trail.add("answered", {"request_id": place["request_id"]} | answer)
-            elif status.startswith(_REFUSED):
-                self._trail.add("refused", place | answer)
-        except errors.AuditUnwritable as exc:
-            LOG.warning("the answer %s to %s: %s", status, place["request_id"], exc)
-
 
 def make(conf: Conf) -> Auditor | None:
-    """Return the auditor of an API; None: no file is configured."""
+    """Return the auditor of an API, or None without a configured file."""
     return Auditor(Trail(Path(conf.audit.file))) if conf.audit.file else None
 
 

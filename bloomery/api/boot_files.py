@@ -6,6 +6,7 @@ no secret: only [api]agent_networks may fetch them.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,40 +44,29 @@ class BootFiles:
             self._conf, caller
         )
         path = None if is_hidden else boot_files.find(self._http_root, name)
-        answer = _reply(path, environ["REQUEST_METHOD"])
-        if (asked_for := environ.get("HTTP_RANGE")) is not None:
-            environ["HTTP_RANGE"] = _range(asked_for, answer.content_length or 0)
+        answer = replies.second_form(404)
+        if path is not None and environ["REQUEST_METHOD"] not in _METHODS:
+            answer = replies.second_form(405, headers=[("Allow", ", ".join(_METHODS))])
+        elif path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                answer = webob.Response(
+                    app_iter=FilePieces(path, 0, status.st_size), content_length=status.st_size,
+                    last_modified=status.st_mtime,
+                    content_type=_TYPES.get(path.suffix, "text/plain"),
+                    accept_ranges="bytes", conditional_response=True,
+                )  # fmt: skip
+        if "HTTP_RANGE" in environ:
+            # "" answers the whole file (RFC 9110, 14.2).  WebOb misreads suffix ranges of 0 bytes
+            # and suffixes longer than the file.
+            match = _RANGE.fullmatch(environ["HTTP_RANGE"])
+            if match is None:
+                environ["HTTP_RANGE"] = ""
+            elif match["suffix"] is not None:
+                size = answer.content_length or 0
+                environ["HTTP_RANGE"] = f"bytes={size - min(int(match['suffix']), size)}-"
         parts: Iterable[bytes] = answer(environ, start_response)
         return parts
-
-
-def _range(asked_for: str, size: int) -> str:
-    """Return the byte range that WebOb reads correctly; "" answers the whole file (RFC 9110, 14.2).
-
-    WebOb misreads suffix ranges of 0 bytes and suffixes longer than the file.
-    """
-    match = _RANGE.fullmatch(asked_for)
-    if match is None:
-        return ""
-    if match["suffix"] is None:
-        return asked_for
-    return f"bytes={size - min(int(match['suffix']), size)}-"
-
-
-def _reply(path: Path | None, method: str) -> webob.Response:
-    if path is None:
-        return replies.second_form(404)
-    if method not in _METHODS:
-        return replies.second_form(405, headers=[("Allow", ", ".join(_METHODS))])
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return replies.second_form(404)
-    return webob.Response(
-        app_iter=FilePieces(path, 0, status.st_size), content_length=status.st_size,
-        last_modified=status.st_mtime, content_type=_TYPES.get(path.suffix, "text/plain"),
-        accept_ranges="bytes", conditional_response=True,
-    )  # fmt: skip
 
 
 def make(conf: Conf) -> BootFiles | None:

@@ -21,7 +21,7 @@ from bloomery.conf import Conf
 
 ANY: Final = "*"
 _PORTS: Final = {"http": 80, "https": 443}
-_MOST_SHOWN: Final = 200
+_MOST_CHARS: Final = 200
 
 
 class Refusal(NamedTuple):
@@ -59,11 +59,16 @@ class Guard:
         if not self._is_on:
             return None
         if host and not self._may_be_called(_site(f"//{host}").host):
-            return Refusal(421, self._not_here(host))
+            here = "its IP addresses" if self._is_exposed else "loopback"
+            return Refusal(
+                421,
+                f"cannot serve {host[:_MOST_CHARS]}: without a login this service answers to "
+                f"{here} and to the name in [api]public_endpoint; ask there, or set that option",
+            )
         if origin and not self._may_ask(_site(origin), _site(f"//{host or ''}")):
             return Refusal(
                 403,
-                f"cannot serve pages of {origin[:_MOST_SHOWN]}: name it in [cors]allowed_origin, "
+                f"cannot serve pages of {origin[:_MOST_CHARS]}: name it in [cors]allowed_origin, "
                 "if its pages may do all that an operator may",
             )
         return None
@@ -83,13 +88,6 @@ class Guard:
             return True
         port = own.port or _PORTS.get(origin.scheme)
         return bool(own.host) and origin == Site(origin.scheme, own.host, port)
-
-    def _not_here(self, host: str) -> str:
-        here = "its IP addresses" if self._is_exposed else "loopback"
-        return (
-            f"cannot serve {host[:_MOST_SHOWN]}: without a login this service answers to {here} "
-            "and to the name in [api]public_endpoint; ask there, or set that option"
-        )
 
 
 def _sites(urls: Iterable[str]) -> set[Site]:

@@ -107,28 +107,21 @@ class Schema:
         try:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as exc:
+            is_whole, message = not exc.instance_path, exc.message
+            if is_whole or exc.instance_path[0] in self.secret:
+                masked = jsonschema_rs.validator_for(dict(self.source), mask=secrets.MASK)
+                message = next(masked.iter_errors(value)).message
+            message = attributes.shortened(message)
+            if is_whole and exc.kind.name == "type":
+                expected = " or ".join(exc.kind.as_dict()["types"])
+                message = f"the body must be a JSON {expected}"
+            elif is_whole and exc.kind.name == "additionalProperties":
+                allowed = ", ".join(sorted(self.source["properties"]))
+                message = f"{message}. Only the following can be given: {allowed}"
             where = "".join(f"{part}: " for part in exc.instance_path)
-            message = self._explained(value, exc)
             raise errors.Invalid(
                 reason=f"Schema error for {self.thing}: {where}{message}"
             ) from None
-
-    def _explained(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
-        """Return the message of a validation error; for the whole body, the expected type."""
-        if not exc.instance_path and exc.kind.name == "type":
-            expected = " or ".join(exc.kind.as_dict()["types"])
-            return f"the body must be a JSON {expected}"
-        message = attributes.shortened(self._masked(value, exc))
-        if not exc.instance_path and exc.kind.name == "additionalProperties":
-            allowed = ", ".join(sorted(self.source["properties"]))
-            return f"{message}. Only the following can be given: {allowed}"
-        return message
-
-    def _masked(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
-        if exc.instance_path and exc.instance_path[0] not in self.secret:
-            return exc.message
-        masked = jsonschema_rs.validator_for(dict(self.source), mask=secrets.MASK)
-        return next(masked.iter_errors(value)).message
 
 
 @dataclass(slots=True, kw_only=True)
@@ -193,19 +186,49 @@ class Endpoint:
         values = self._arguments(call)
         if is_too_old:
             raise self._too_old(call)
-        result = self._called(call, values)
+        try:
+            result = self.function(call, *call.idents, **values)
+        except errors.NotFound:
+            if not (call.suffix and call.idents):
+                raise
+            # the name was cut at .json, and may be a name that ends so
+            call.idents[-1] += call.suffix
+            result = self.function(call, *call.idents, **values)
         reply = result if isinstance(result, Reply) else Reply(document=result)
         headers = versions.headers(call.version)
         if reply.location is not None:
             headers.append(("Location", reply.location))
         status = reply.status or self.status
         if reply.stream is not None:
-            return _handed_over(reply.stream, headers)
+            hand_over = pecan.request.environ.get(HAND_OVER)
+            if hand_over is None:
+                raise errors.NotAcceptable(reason="cannot stream events through this web server")
+            hand_over(reply.stream)
+            headers.append(("Cache-Control", "no-store"))
+            return replies.raw(b": events\n\n", EVENT_STREAM, 200, headers)
         if reply.raw is not None:
             return replies.raw(reply.raw, reply.content_type, status, headers)
         if reply.document is None:
             return replies.empty(status, headers)
         return replies.document(reply.document, status, headers)
+
+    def _arguments(self, call: Call) -> dict[str, Any]:
+        """Return the arguments by name; a body as a whole is checked against its schema."""
+        if self.named is not None:
+            return arguments.read(self.named, _named(call), call.version)
+        values = arguments.read(self.query, call.query, call.version)
+        if self.body is None:
+            return values
+        if call.body and (not call.content_type or call.content_type in FORMS):
+            raise errors.Invalid(
+                reason="Unexpected arguments: the body came as a form; send it with "
+                f"Content-Type: {JSON_TYPE}",
+            )
+        if call.body:
+            _require_json(call)
+        values["body"] = bodies.parse(call.body) if call.body else {}
+        self.body.check(values["body"])
+        return values
 
     def _too_old(self, call: Call) -> errors.Failure:
         if self.too_old is TooOld.NOT_ACCEPTABLE:
@@ -216,24 +239,6 @@ class Endpoint:
         if self.too_old is TooOld.REFUSED:
             return errors.MethodNotAllowed(allowed=f"those of API version 1.{self.since} or newer")
         return errors.NotFound(reason="Not Found")
-
-    def _arguments(self, call: Call) -> dict[str, Any]:
-        if self.named is not None:
-            return arguments.read(self.named, _named(call), call.version)
-        values = arguments.read(self.query, call.query, call.version)
-        if self.body is not None:
-            values["body"] = _whole_body(call, self.body)
-        return values
-
-    def _called(self, call: Call, values: dict[str, Any]) -> Any:
-        """Call the function; a name that was cut at ``.json`` is retried whole if it is unknown."""
-        try:
-            return self.function(call, *call.idents, **values)
-        except errors.NotFound:
-            if not (call.suffix and call.idents):
-                raise
-        call.idents[-1] += call.suffix
-        return self.function(call, *call.idents, **values)
 
 
 class Door:
@@ -246,50 +251,24 @@ class Door:
         return call.endpoint.answer(call)
 
 
-def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]) -> webob.Response:
-    """Hand the connection to the stream.  Raises NotAcceptable if the server is not our own."""
-    hand_over = pecan.request.environ.get(HAND_OVER)
-    if hand_over is None:
-        raise errors.NotAcceptable(reason="cannot stream events through this web server")
-    hand_over(begin)
-    return replies.raw(
-        b": events\n\n", EVENT_STREAM, 200, [*headers, ("Cache-Control", "no-store")]
-    )
-
-
 def _named(call: Call) -> dict[str, Any]:
-    """Return the arguments of query and body; a name in both is a repeated argument."""
+    """Return the arguments of the query and of a JSON body; a name in both is a repeated argument.
+
+    A form or unreadable JSON counts as no body.
+    """
     values = dict(call.query)
-    for name, value in _named_body(call).items():
-        values[name] = [values[name], value] if name in values else value
-    return values
-
-
-def _named_body(call: Call) -> dict[str, Any]:
-    """Return the arguments in a JSON body; a form or unreadable JSON counts as no body."""
     if not call.body or not call.content_type or call.content_type in FORMS:
-        return {}
+        return values
     _require_json(call)
     try:
-        value = bodies.parse(call.body)
+        body = bodies.parse(call.body)
     except errors.Invalid as exc:
         if "not JSON" in str(exc):
-            return {}
+            return values
         raise
-    return value if isinstance(value, dict) else {}
-
-
-def _whole_body(call: Call, schema: Schema) -> Any:
-    if call.body and (not call.content_type or call.content_type in FORMS):
-        raise errors.Invalid(
-            reason="Unexpected arguments: the body came as a form; send it with "
-            f"Content-Type: {JSON_TYPE}",
-        )
-    if call.body:
-        _require_json(call)
-    value = bodies.parse(call.body) if call.body else {}
-    schema.check(value)
-    return value
+    for name, value in body.items() if isinstance(body, dict) else ():
+        values[name] = [values[name], value] if name in values else value
+    return values
 
 
 def _require_json(call: Call) -> None:

@@ -94,18 +94,22 @@ class Keystone:
 
         Raises CannotStart for options that cannot be used.
         """
-        source = _options(config_files)
+        source = cfg.ConfigOpts()
+        source(args=[], project="bloomery", default_config_files=list(config_files))
         self.now: Callable[[], datetime] = functools.partial(datetime.now, UTC)
         self._protocol = _protocol(source, service_type)
         if not source[KEYSTONE_GROUP].auth_section:
             _warn_of_unknown(source, config_files)
+        self._options = source[KEYSTONE_GROUP]
+        keep_s = max(0, self._options.token_cache_time)
+        if self._options.memcached_servers:
+            keep_s = min(keep_s, BESIDE_MEMCACHED_S)
         self._key = os.urandom(32)
         self._mutex = threading.Lock()
         self._callers: cachetools.TTLCache[bytes, Caller] = cachetools.TTLCache(
-            MAX_REMEMBERED, _keep_s(source[KEYSTONE_GROUP])
+            MAX_REMEMBERED, keep_s
         )
         self._checks: dict[bytes, login.Check] = {}
-        self._options = source[KEYSTONE_GROUP]
         self._logins = threading.BoundedSemaphore(MAX_LOGINS)
         self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="token")
 
@@ -148,48 +152,72 @@ class Keystone:
         return {"token": access.auth_token, "expires_at": access.expires}
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
-        shown = _shown(environ)
-        if not shown.get(_OF_USER):
-            raise auth.Refused(self._ask(shown))  # no token: the answer needs no identity service
-        caller = self._find(shown)
-        if caller is None:
-            check = self._check(shown, environ)
-            if login.DEFERRED in environ and not check.outcome.done():
-                raise login.Deferred(check)
-            caller = check.outcome.result()
-        return replace(request, **caller.facts)
-
-    def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> login.Check:
-        """Validate a token; equal requests share one validation."""
-        proof = self._proof(shown, *_PLACE)
+        """Return the request with the caller of its token; equal requests share one validation."""
+        claim = {name: environ[name] for name in _PLACE if name in environ}
+        tokens = {n: environ[n].strip() for n in (_OF_USER, _OF_SERVICE) if n in environ}
+        if all(token.isascii() and token.isprintable() for token in tokens.values()):
+            claim |= tokens
+        claim |= {
+            "SERVER_NAME": "localhost", "SERVER_PORT": "0", "wsgi.url_scheme": "http",
+            _NO_CACHE: _NoCache(),
+        }  # fmt: skip
+        if not claim.get(_OF_USER):
+            raise auth.Refused(self._ask(claim))  # no token: the answer needs no identity service
+        caller = self._find(claim)
+        if caller is not None:
+            return replace(request, **caller.facts)
+        proof = self._proof(claim, *_PLACE)
         check: login.Check | None = environ.get(login.DEFERRED)
-        if check is not None and check.subject == proof:
-            return check
-        with self._mutex:
-            check = self._checks.get(proof)
-            if check is not None:
-                return check
-            if len(self._checks) >= MAX_CHECKS:
-                raise auth.Busy
-            check = login.Check(subject=proof, outcome=self._pool.submit(self._verify, shown))
-            self._checks[proof] = check
-        check.outcome.add_done_callback(functools.partial(self._forget_check, proof))
-        return check
+        if check is None or check.subject != proof:
+            with self._mutex:
+                check = self._checks.get(proof)
+                if check is None:
+                    if len(self._checks) >= MAX_CHECKS:
+                        raise auth.Busy
+                    outcome = self._pool.submit(self._verify, claim)
+                    check = self._checks[proof] = login.Check(subject=proof, outcome=outcome)
+                    outcome.add_done_callback(functools.partial(self._forget_check, proof))
+        if login.DEFERRED in environ and not check.outcome.done():
+            raise login.Deferred(check)
+        return replace(request, **check.outcome.result().facts)
 
     def _forget_check(self, proof: bytes, _outcome: Future[Any]) -> None:
         self._checks.pop(proof, None)
 
-    def _verify(self, shown: Mapping[str, Any]) -> Caller:
-        """Return the caller of the tokens.  Raises Refused, IdentityUnavailable."""
-        caller = self._find(shown)  # another request may have cached it meanwhile
+    def _verify(self, claim: Mapping[str, Any]) -> Caller:
+        """Return the caller of the tokens.  Raises Refused, IdentityUnavailable.
+
+        The caller is read from the token itself: the package also writes headers, where a service
+        token's scope replaces the user's.
+        """
+        caller = self._find(claim)  # another request may have cached it meanwhile
         if caller is not None:
             return caller
-        environ = dict(shown)
+        environ = dict(claim)
         refusal = self._ask(environ)
         if refusal is not None:
             raise auth.Refused(refusal)
-        caller = _caller(environ)
-        proof = self._proof(shown, *(_PLACE if caller.facts["is_restricted"] else ()))
+        credentials, token = environ[_CREDENTIALS], environ[_INFO]["token"]
+        user = credentials.user
+        has_access_rules = token.get("application_credential", {}).get("access_rules") is not None
+        caller = Caller(
+            facts={
+                "user": user.user_id,
+                "user_name": user.username,
+                "user_domain": user.user_domain_id,
+                "project": user.project_id,
+                "project_name": user.project_name,
+                "project_domain": user.project_domain_id,
+                "domain": user.domain_id,
+                "roles": tuple(user.role_names),
+                # Keystone's default
+                "is_admin_project": token.get("is_admin_project", True) is True,
+                "is_restricted": bool(user.bind or has_access_rules),
+                "system_scope": "all" if user.system_scoped and user.system.get("all") else None,
+            },
+            expires_at=None if credentials.has_service_token else user.expires,
+        )
+        proof = self._proof(claim, *(_PLACE if caller.facts["is_restricted"] else ()))
         with self._mutex:
             self._callers[proof] = caller
         return caller
@@ -206,71 +234,25 @@ class Keystone:
             raise auth.IdentityUnavailable
         return None if response.status_int == _PASSED else response
 
-    def _find(self, shown: Mapping[str, Any]) -> Caller | None:
+    def _find(self, claim: Mapping[str, Any]) -> Caller | None:
         """Return the cached caller of these tokens; access rules bind some to method and path."""
-        proofs = self._proof(shown), self._proof(shown, *_PLACE)
+        proofs = self._proof(claim), self._proof(claim, *_PLACE)
         with self._mutex:
             caller = self._callers.get(proofs[0]) or self._callers.get(proofs[1])
         if caller is None or caller.expires_at is None:
             return caller
         return caller if caller.expires_at > self.now() else None
 
-    def _proof(self, shown: Mapping[str, Any], *place: str) -> bytes:
+    def _proof(self, claim: Mapping[str, Any], *place: str) -> bytes:
         """Return the cache key of tokens, a digest: the cache holds no token."""
         names = (_OF_USER, _OF_SERVICE, *place)
-        text = "\0".join(str(shown.get(name, "")) for name in names)
+        text = "\0".join(str(claim.get(name, "")) for name in names)
         return hmac.digest(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256)
 
 
 def _pass(_environ: Mapping[str, Any], start_response: Any) -> Iterable[bytes]:
     start_response(f"{_PASSED} No Content", [])
     return []
-
-
-def _shown(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the environment for the package; tokens only if all of them are legible."""
-    shown = {name: environ[name] for name in _PLACE if name in environ}
-    tokens = {name: environ[name].strip() for name in (_OF_USER, _OF_SERVICE) if name in environ}
-    if all(token.isascii() and token.isprintable() for token in tokens.values()):
-        shown |= tokens
-    return shown | {
-        "SERVER_NAME": "localhost", "SERVER_PORT": "0", "wsgi.url_scheme": "http",
-        _NO_CACHE: _NoCache(),
-    }  # fmt: skip
-
-
-def _caller(environ: Mapping[str, Any]) -> Caller:
-    """Read the caller from the token itself.
-
-    The package also writes headers, where a service token's scope replaces the user's.
-    """
-    credentials = environ[_CREDENTIALS]
-    user = credentials.user
-    body = environ[_INFO]["token"]
-    return Caller(
-        facts={
-            "user": user.user_id,
-            "user_name": user.username,
-            "user_domain": user.user_domain_id,
-            "project": user.project_id,
-            "project_name": user.project_name,
-            "project_domain": user.project_domain_id,
-            "domain": user.domain_id,
-            "roles": tuple(user.role_names),
-            "is_admin_project": body.get("is_admin_project", True) is True,  # Keystone's default
-            "is_restricted": bool(
-                user.bind or body.get("application_credential", {}).get("access_rules") is not None
-            ),
-            "system_scope": "all" if user.system_scoped and user.system.get("all") else None,
-        },
-        expires_at=None if credentials.has_service_token else user.expires,
-    )
-
-
-def _options(config_files: Sequence[str]) -> cfg.ConfigOpts:
-    source = cfg.ConfigOpts()
-    source(args=[], project="bloomery", default_config_files=list(config_files))
-    return source
 
 
 def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
@@ -283,11 +265,19 @@ def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
     try:
         for group, options in auth_token.list_opts():
             source.register_opts(options, group=group)
-        if not source[KEYSTONE_GROUP].auth_type and not source[KEYSTONE_GROUP].auth_section:
+        group = source[KEYSTONE_GROUP]
+        if not group.auth_type and not group.auth_section:
             raise errors.CannotStart(reason=_INCOMPLETE)
-        _check_memcached(source[KEYSTONE_GROUP])
-        if not source[KEYSTONE_GROUP].memcached_servers:
+        module, package = "memcache", "python-memcached"
+        if group.memcache_sasl_enabled or group.memcache_tls_enabled:
+            module, package = "bmemcached", "python-binary-memcached"
+        if not group.memcached_servers:
             choices["cache"] = _NO_CACHE
+        elif importlib.util.find_spec(module) is None:  # each request would fail
+            raise errors.CannotStart(
+                reason=f"cannot use [{KEYSTONE_GROUP}]memcached_servers: install {package}, or "
+                "take the option out",
+            )
         return auth_token.AuthProtocol(_pass, choices)
     except (
         cfg.Error,
@@ -298,18 +288,6 @@ def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
     ) as exc:
         reason = f"cannot use the options in [{KEYSTONE_GROUP}]: {' '.join(str(exc).split())}"
         raise errors.CannotStart(reason=reason) from exc
-
-
-def _check_memcached(options: Any) -> None:
-    """Refuse to start without the memcached client, since each request would fail."""
-    module, package = "memcache", "python-memcached"
-    if options.memcache_sasl_enabled or options.memcache_tls_enabled:
-        module, package = "bmemcached", "python-binary-memcached"
-    if options.memcached_servers and importlib.util.find_spec(module) is None:
-        raise errors.CannotStart(
-            reason=f"cannot use [{KEYSTONE_GROUP}]memcached_servers: install {package}, or take "
-            "the option out",
-        )
 
 
 def _warn_of_unknown(source: cfg.ConfigOpts, config_files: Sequence[str]) -> None:
@@ -328,9 +306,3 @@ def _warn_of_unknown(source: cfg.ConfigOpts, config_files: Sequence[str]) -> Non
     }
     if idle := sorted(n for n in names if n not in source[KEYSTONE_GROUP] and n not in former):
         LOG.warning("no effect: %s", ", ".join(f"[{KEYSTONE_GROUP}]{name}" for name in idle))
-
-
-def _keep_s(options: Any) -> int:
-    """Return how long this process caches a validated token, in seconds."""
-    keep_s = max(0, options.token_cache_time)
-    return min(keep_s, BESIDE_MEMCACHED_S) if options.memcached_servers else keep_s

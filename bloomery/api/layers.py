@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import ipaddress
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import webob
@@ -18,7 +18,6 @@ from oslo_config import cfg
 from bloomery import errors
 from bloomery.api import replies
 from bloomery.conf import Conf
-from bloomery.conf.web import Healthcheck
 from bloomery.http_server.wsgi import Wsgi
 
 _FORWARDED: Final = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST",
@@ -51,42 +50,38 @@ def healthcheck(conf: Conf) -> dict[str, Wsgi]:
     from oslo_middleware.healthcheck import opts
 
     backends = importlib.metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
-    _check_health(conf.healthcheck, backends)
+    if not conf.healthcheck.path.startswith("/"):
+        raise _unusable("path", conf.healthcheck.path, "it has to begin with /")
+    for network in conf.healthcheck.allowed_source_ranges:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as exc:
+            why = f"networks are allowed, such as 10.0.0.0/8 ({exc})"
+            raise _unusable("allowed_source_ranges", network, why) from exc
+    for name in conf.healthcheck.backends:
+        if name not in backends:
+            raise _unusable("backends", name, f"allowed are {', '.join(sorted(backends))}")
+    if {"disable_by_file", "enable_by_files"} <= set(conf.healthcheck.backends):
+        why = "disable_by_file and enable_by_files exclude each other"
+        raise _unusable("backends", ",".join(conf.healthcheck.backends), why)
     declared = (
         *opts.HEALTHCHECK_OPTS, *opts.DISABLE_BY_FILE_OPTS, *opts.DISABLE_BY_FILES_OPTS,
         *opts.ENABLE_BY_FILES_OPTS,
     )  # fmt: skip
     options = _options("healthcheck", declared, conf.healthcheck)
     layer = healthcheck.Healthcheck(_nothing, options)
-    return {conf.healthcheck.path: lambda environ, start: layer(_of_peer(environ), start)}
 
+    def check(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        # source ranges are of the socket's peer, whatever proxies claim
+        peer = {"REMOTE_ADDR": environ[_PEER]} if _PEER in environ else {}
+        answer: Iterable[bytes] = layer(environ | peer, start_response)
+        return answer
 
-def _check_health(conf: Healthcheck, backends: Collection[str]) -> None:
-    """Raise CannotStart for the first unusable option."""
-    if not conf.path.startswith("/"):
-        raise _unusable("path", conf.path, "it has to begin with /")
-    for network in conf.allowed_source_ranges:
-        try:
-            ipaddress.ip_network(network)
-        except ValueError as exc:
-            why = f"networks are allowed, such as 10.0.0.0/8 ({exc})"
-            raise _unusable("allowed_source_ranges", network, why) from exc
-    for name in conf.backends:
-        if name not in backends:
-            allowed = ", ".join(sorted(backends))
-            raise _unusable("backends", name, f"allowed are {allowed}")
-    if {"disable_by_file", "enable_by_files"} <= set(conf.backends):
-        why = "disable_by_file and enable_by_files exclude each other"
-        raise _unusable("backends", ",".join(conf.backends), why)
+    return {conf.healthcheck.path: check}
 
 
 def _unusable(option: str, value: str, why: str) -> errors.CannotStart:
     return errors.CannotStart(reason=f"cannot use [healthcheck]{option} {value!r}: {why}")
-
-
-def _of_peer(environ: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with the socket's peer address, for the check of source ranges."""
-    return environ | {"REMOTE_ADDR": environ[_PEER]} if _PEER in environ else environ
 
 
 def _nothing(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -109,36 +104,27 @@ class _ProxyHeaders:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         if _PEER not in environ and any(name in environ for name in _FORWARDED):
-            before = environ["wsgi.url_scheme"], environ["SCRIPT_NAME"]
+            scheme, prefix = environ["wsgi.url_scheme"], environ["SCRIPT_NAME"]
             peer = environ[_PEER] = environ.get("REMOTE_ADDR", "")
             self._layer.process_request(webob.Request(environ))
-            _tidy(environ, *before)
-            environ["REMOTE_ADDR"] = _address(environ.get("REMOTE_ADDR", "")) or peer
+            # oslo.middleware neither reduces a header to the first proxy nor unquotes it
+            forwarded = _first(environ["wsgi.url_scheme"]).lower()
+            environ["wsgi.url_scheme"] = forwarded if forwarded in _SCHEMES else scheme
+            if "HTTP_HOST" in environ:
+                environ["HTTP_HOST"] = _first(environ["HTTP_HOST"])
+            if environ["SCRIPT_NAME"] != prefix:
+                path = _first(environ["SCRIPT_NAME"]).strip("/")
+                environ["SCRIPT_NAME"] = f"/{path}" if path else ""
+            client = _first(environ.get("REMOTE_ADDR", ""))
+            if client.startswith("["):
+                client = client[1:].partition("]")[0]
+            elif client.count(":") == 1:
+                client = client.partition(":")[0]
+            try:
+                environ["REMOTE_ADDR"] = str(ipaddress.ip_address(client))
+            except ValueError:
+                environ["REMOTE_ADDR"] = peer
         return self._inner(environ, start_response)
-
-
-def _tidy(environ: dict[str, Any], scheme: str, prefix: str) -> None:
-    """Reduce the headers to the first proxy, unquoted, since oslo.middleware does neither."""
-    forwarded = _first(environ["wsgi.url_scheme"]).lower()
-    environ["wsgi.url_scheme"] = forwarded if forwarded in _SCHEMES else scheme
-    if "HTTP_HOST" in environ:
-        environ["HTTP_HOST"] = _first(environ["HTTP_HOST"])
-    if environ["SCRIPT_NAME"] != prefix:
-        path = _first(environ["SCRIPT_NAME"]).strip("/")
-        environ["SCRIPT_NAME"] = f"/{path}" if path else ""
-
-
-def _address(client: str) -> str:
-    """Return the first client's IP address without its port, or ""."""
-    first = _first(client)
-    if first.startswith("["):
-        first = first[1:].partition("]")[0]
-    elif first.count(":") == 1:
-        first = first.partition(":")[0]
-    try:
-        return str(ipaddress.ip_address(first))
-    except ValueError:
-        return ""
 
 
 def _first(listed: str) -> str:

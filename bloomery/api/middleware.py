@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-import webob
-
 from bloomery import errors, parsing
 from bloomery.api import (
     auditing,
@@ -29,7 +27,6 @@ from bloomery.api import (
     versions,
 )
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
-from bloomery.conf.api import Api
 from bloomery.http_server import bodies
 from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
@@ -84,8 +81,7 @@ class Middleware:
         self._auth = logins or auth_strategy.logins(services.conf)
         self._auditor = auditing.begun(services.conf)
         self._readiness = Readiness(health.parts(services))
-        self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
-        self._plain |= layers.healthcheck(services.conf)
+        self._health_checks = layers.healthcheck(services.conf)
         self._metrics = metrics
         self._boot_files = boot_files.make(services.conf)
         self._pages, self._stacks = pages, stacks
@@ -113,20 +109,13 @@ class Middleware:
         return self._answer(parking, environ)(environ, start)
 
     def _answer(self, parking: Parking, environ: dict[str, Any]) -> Wsgi:
-        """Return the answer: from the application, or a refusal."""
-        refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
-        if refusal is not None:
-            return replies.second_form(*refusal)
-        path = environ.get("PATH_INFO", "")
-        public = self._find_public(path, environ)
-        if public is not None:
-            return public
-        if _EMPTY_SEGMENT.search(path):
-            return replies.second_form(404, "The path has an empty segment (//)")
+        """Return the answer: from an application, or a refusal."""
+        conf, path = self._site.conf.api, environ.get("PATH_INFO", "")
         try:
-            return self._application_of(parking, environ)
+            return self._find(path, parking, environ)
         except auth.Unauthorized:
-            return _unauthorized()
+            document = {"error_message": "Authorization required"}
+            return replies.document(document, 401, [auth.CHALLENGE])
         except auth.Refused as exc:
             return exc.response
         except (auth.IdentityUnavailable, auth.Busy) as exc:
@@ -135,34 +124,48 @@ class Middleware:
         except auth.Malformed:
             return replies.second_form(400, "Could not decode the Authorization header")
         except versions.Unacceptable as exc:
-            return _unacceptable(exc, environ)
+            # in the first form under /, as in Ironic
+            form = replies.first_form if path in ("", "/") else replies.second_form
+            return form(406, str(exc), versions.RANGE if exc.shows_range else ())
         except bodies.TooLarge:
-            return replies.bare(413, "Request body too large: " + self._size_limits())
+            return replies.bare(
+                413,
+                f"Request body too large: {conf.max_json_body_size} KiB are allowed, "
+                f"{conf.max_json_body_size_provision} KiB for states/provision, "
+                f"{conf.max_json_body_size_inspection} KiB for continue_inspection and past",
+            )
         except parsing.TooMuch:
-            most = self._site.conf.api.max_json_body_depth
+            most = conf.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
         except UnicodeDecodeError:
             return replies.second_form(400, "The path or the query is not UTF-8")
         except errors.AuditUnwritable as exc:
             return replies.second_form(exc.status, str(exc))
 
-    def _application_of(self, parking: Parking, environ: dict[str, Any]) -> Wsgi:
-        """Return the application that answers this caller."""
-        if self._metrics is not None and environ.get("PATH_INFO") == scrape.METRICS:
+    def _find(self, path: str, parking: Parking, environ: dict[str, Any]) -> Wsgi:
+        """Return what answers: a refusal, an application without a login, or one with a login."""
+        refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
+        if refusal is not None:
+            return replies.second_form(*refusal)
+        if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
+            return self._boot_files
+        if self._pages is not None and _wants_page(path, environ):
+            return self._pages
+        if path in self._health_checks:
+            return self._health_checks[path]
+        if path == "/healthz":
+            return replies.document({"alive": True})
+        if path == "/readyz":
+            return replies.ready(self._readiness.missing())
+        if _EMPTY_SEGMENT.search(path):
+            return replies.second_form(404, "The path has an empty segment (//)")
+        if self._metrics is not None and path == scrape.METRICS:
             environ[scrape.SEES_NODES] = self._sees_nodes(parking.request, environ)
             return self._metrics
-        call = environ[KEY] = self._understood(parking.request, environ)
+        call = environ[KEY] = self._parse(parking.request, environ)
         if self._auditor is not None:
             self._auditor.ask(parking, call.context.request, environ, call.body)
         return self._inner
-
-    def _find_public(self, path: str, environ: dict[str, Any]) -> Wsgi | None:
-        """Return what answers without a login, and is no endpoint."""
-        if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
-            return self._boot_files
-        if self._pages is not None and _is_of_pages(path, environ):
-            return self._pages
-        return self._plain.get(path)
 
     def _sees_nodes(self, request: Request, environ: dict[str, Any]) -> bool:
         """May the caller of /metrics see series of single nodes, as in a list of them?"""
@@ -174,7 +177,11 @@ class Middleware:
         caller = Context(services=self._site, request=self._auth.identify(request, environ))
         return policy.may(caller, "baremetal:node:list_all")
 
-    def _understood(self, request: Request, environ: dict[str, Any]) -> Call:
+    def _parse(self, request: Request, environ: dict[str, Any]) -> Call:
+        """Return the call of a request: its caller, version, query and body.
+
+        Cuts ``.json`` from the path where clients older than SUFFIX_UNTIL put it.
+        """
         path = environ.get("PATH_INFO", "")
         path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
         is_public = auth.PUBLIC.fullmatch(path) is not None
@@ -182,38 +189,51 @@ class Middleware:
             request = self._auth.identify(request, environ)
             IN_LOG.set(request)
         version = versions.negotiate(environ)
-        conf = self._site.conf.api
+        wait = _WAIT.search(environ.get("HTTP_PREFER", ""))
+        if wait is not None:
+            request = dataclasses.replace(request, wait_s=min(float(wait[1]), MAX_WAIT_S))
+        query = read_query(environ.get("QUERY_STRING", ""))
+        conf, body = self._site.conf.api, b""
+        if not auth.DOCUMENTS.fullmatch(path):
+            limit = conf.max_json_body_size
+            if _PROVISION.search(path):
+                limit = conf.max_json_body_size_provision
+            elif _INSPECTION.search(path):
+                limit = conf.max_json_body_size_inspection
+            body = bodies.read(environ, limit * bodies.KIB, conf.max_json_body_depth)
+        bare = path.rstrip("/")
+        has_suffix = version.explicit and version.minor < SUFFIX_UNTIL and bare.endswith(SUFFIX)
+        has_suffix &= not bare.startswith(EXT)  # microversions do not apply there
+        if has_suffix:
+            environ["PATH_INFO"] = bare.removesuffix(SUFFIX)
+        wants_stream = EVENT_STREAM in environ.get("HTTP_ACCEPT", "")
+        if wants_stream and path.startswith(EXT):
+            environ["HTTP_ACCEPT"] = "*/*"  # Pecan cannot route event streams
         call = Call(
-            context=Context(services=self._site, request=_patient(request, environ)),
+            context=Context(services=self._site, request=request),
             method=environ["REQUEST_METHOD"],
             url=base_url(conf.public_endpoint, environ),
             version=version.minor,
-            query=read_query(environ.get("QUERY_STRING", "")),
-            body=b"" if auth.DOCUMENTS.fullmatch(path) else _body(conf, path, environ),
+            query=query,
+            body=body,
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
             caller=environ.get("REMOTE_ADDR", ""),
             is_forwarded=any(name in environ for name in layers.OF_PROXIES),
-            suffix=_cut_suffix(environ, path, version),
-            wants_stream=_takes_stream(environ),
+            suffix=SUFFIX if has_suffix else "",
+            wants_stream=wants_stream,
             last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
             logins=self._auth,
         )
         environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
         return call
 
-    def _size_limits(self) -> str:
-        conf = self._site.conf.api
-        return (
-            f"{conf.max_json_body_size} KiB are allowed, "
-            f"{conf.max_json_body_size_provision} KiB for states/provision, "
-            f"{conf.max_json_body_size_inspection} KiB for continue_inspection and past"
-        )
 
-    def _alive(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return replies.document({"alive": True})(environ, start_response)
-
-    def _ready(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return replies.ready(self._readiness.missing())(environ, start_response)
+def _wants_page(path: str, environ: dict[str, Any]) -> bool:
+    """Is the request one for the pages?  At ``/`` a browser wants them, and a client does not."""
+    if path in ("", "/"):
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        return is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
+    return path == UI or path.startswith(f"{UI}/")
 
 
 def with_ids(start_response: Any, request: Request, environ: dict[str, Any]) -> Any:
@@ -244,30 +264,6 @@ def counted(start_response: Any, method: str, began: float) -> Any:
     return start
 
 
-def _is_of_pages(path: str, environ: dict[str, Any]) -> bool:
-    """Is the request one for the pages?  At ``/`` a browser wants them, and a client does not."""
-    if path in ("", "/"):
-        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
-        return is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
-    return path == UI or path.startswith(f"{UI}/")
-
-
-def _takes_stream(environ: dict[str, Any]) -> bool:
-    """Does an authenticated client ask for server-sent events?  Pecan cannot route these."""
-    takes = EVENT_STREAM in environ.get("HTTP_ACCEPT", "")
-    if takes and environ.get("PATH_INFO", "").startswith(EXT):
-        environ["HTTP_ACCEPT"] = "*/*"
-    return takes
-
-
-def _patient(request: Request, environ: dict[str, Any]) -> Request:
-    """Return the request with the time that its caller waits for a locked node."""
-    wait = _WAIT.search(environ.get("HTTP_PREFER", ""))
-    if wait is None:
-        return request
-    return dataclasses.replace(request, wait_s=min(float(wait[1]), MAX_WAIT_S))
-
-
 def base_url(public_endpoint: str | None, environ: dict[str, Any]) -> str:
     """Return the URL of an API: the configured one, else the one of the request."""
     if public_endpoint:
@@ -290,35 +286,3 @@ def read_query(text: str) -> dict[str, Any]:
         else:
             values[name] = [values[name], value]
     return values
-
-
-def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
-    limit = conf.max_json_body_size
-    if _PROVISION.search(path):
-        limit = conf.max_json_body_size_provision
-    elif _INSPECTION.search(path):
-        limit = conf.max_json_body_size_inspection
-    return bodies.read(environ, limit * bodies.KIB, conf.max_json_body_depth)
-
-
-def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated) -> str:
-    """Cut ``.json`` where old clients put it; return the suffix."""
-    bare = path.rstrip("/")
-    if not version.explicit or version.minor >= SUFFIX_UNTIL or not bare.endswith(SUFFIX):
-        return ""
-    if bare.startswith(EXT):
-        return ""  # microversions do not apply there
-    environ["PATH_INFO"] = bare.removesuffix(SUFFIX)
-    return SUFFIX
-
-
-def _unauthorized() -> webob.Response:
-    document = {"error_message": "Authorization required"}
-    return replies.document(document, 401, [auth.CHALLENGE])
-
-
-def _unacceptable(error: versions.Unacceptable, environ: dict[str, Any]) -> webob.Response:
-    """Answer 406 in the second form, with the range of versions; under / in the first form."""
-    headers = versions.RANGE if error.shows_range else ()
-    form = replies.first_form if environ.get("PATH_INFO", "") in ("", "/") else replies.second_form
-    return form(406, str(error), headers)

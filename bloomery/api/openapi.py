@@ -199,30 +199,31 @@ def document(endpoints: Iterable[Endpoint], api: Api | None = None) -> Json:
     """Return the whole document; without ``api`` that of the bare-metal API."""
     api = api or IRONIC
     paths: dict[str, Json] = {}
-    for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, api)
+    for endpoint in endpoints:
+        summary = (endpoint.function.__doc__ or "").partition("\n")[0]
+        words = [endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)]
+        operation: Json = {
+            "operationId": "_".join(words),
+            "tags": [tag_of(endpoint.path)],
+            **({"summary": summary} if summary else {}),
+            "x-policy": endpoint.rule,
+            **api.versions(endpoint),
+        }
+        subset = (("fields", "detail"),) if endpoint.query.keys() >= {"fields", "detail"} else ()
+        if groups := [list(group) for group in (*subset, *endpoint.exclusive)]:
+            operation["x-at-most-one-of"] = groups
+        operation["parameters"] = [*api.parameters, *_parameters(endpoint, api)]
+        operation["responses"] = _responses(endpoint, api)
+        body = _body(endpoint, api)
+        if body is not None:
+            operation["requestBody"] = body
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {"openapi": OPENAPI, **api.about, "paths": paths, "components": dict(api.components)}
 
 
 def _bounds(since: int) -> Json:
     """Return the range of microversions in OpenStack's own notation."""
     return {"min-ver": f"1.{since}", "max-ver": f"1.{versions.MAX}"}
-
-
-def _operation(endpoint: Endpoint, api: Api) -> Json:
-    summary = (endpoint.function.__doc__ or "").partition("\n")[0]
-    operation: Json = {
-        "operationId": "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)]),
-        "tags": [tag_of(endpoint.path)],
-        **({"summary": summary} if summary else {}),
-        "x-policy": endpoint.rule,
-        **api.versions(endpoint),
-        **_exclusive(endpoint),
-        "parameters": [*api.parameters, *_parameters(endpoint, api)],
-        "responses": _responses(endpoint, api),
-    }
-    body = _body(endpoint, api)
-    return operation if body is None else operation | {"requestBody": body}
 
 
 def tag_of(path: str) -> str:
@@ -232,6 +233,7 @@ def tag_of(path: str) -> str:
 
 
 def _parameters(endpoint: Endpoint, api: Api) -> Iterator[Json]:
+    """Yield the idents of the path and the arguments of the query."""
     for ident in re.findall(r"{(\w+)}", endpoint.path):
         default = api.idents.get(ident, {"minLength": 1})
         shape = _TEXT | api.idents.get(f"{endpoint.method} {ident}", default)
@@ -245,13 +247,6 @@ def _parameters(endpoint: Endpoint, api: Api) -> Iterator[Json]:
             **({"explode": False} if arg.parse in api.lists else {}),
             **_since(arg),
         }
-
-
-def _exclusive(endpoint: Endpoint) -> Json:
-    """Return the groups of query arguments of which at most one may be given, if any."""
-    subset = (("fields", "detail"),) if endpoint.query.keys() >= {"fields", "detail"} else ()
-    groups = [list(group) for group in (*subset, *endpoint.exclusive)]
-    return {"x-at-most-one-of": groups} if groups else {}
 
 
 def _shape(arg: arguments.Arg, api: Api) -> Json:
@@ -269,50 +264,43 @@ def _body(endpoint: Endpoint, api: Api) -> Json | None:
     """Return the request body of the endpoint, if any."""
     if endpoint.body is not None:
         schema = {**endpoint.body.source, **endpoint.body.document}
-        return _sent(schema, required=not api.may_be_absent(endpoint.body))
-    if endpoint.named is None:
+        required = not api.may_be_absent(endpoint.body)
+    elif endpoint.named is not None:
+        needed = [name for name, arg in endpoint.named.items() if arg.required]
+        schema = {
+            "type": "object",
+            "properties": {
+                name: _shape(arg, api) | _since(arg) for name, arg in endpoint.named.items()
+            },
+            "required": needed,
+            "additionalProperties": False,
+        }
+        required = bool(needed)
+    else:
         return None
-    needed = [name for name, arg in endpoint.named.items() if arg.required]
-    schema = {
-        "type": "object",
-        "properties": {
-            name: _shape(arg, api) | _since(arg) for name, arg in endpoint.named.items()
-        },
-        "required": needed,
-        "additionalProperties": False,
-    }
-    return _sent(schema, required=bool(needed))
-
-
-def _sent(schema: Json, *, required: bool) -> Json:
     return {"required": required, "content": {JSON_TYPE: {"schema": schema}}}
 
 
 def _responses(endpoint: Endpoint, api: Api) -> Json:
     """Return the declared response, and references to the possible errors."""
-    answers = {} if endpoint.status == REFUSED else _successes(endpoint, api)
-    return answers | {
-        str(status): {"$ref": f"#/components/responses/{status}"}
-        for status in sorted(set(api.refusals(endpoint)))
-    }
-
-
-def _successes(endpoint: Endpoint, api: Api) -> Json:
-    success: Json = {
-        "description": HTTPStatus(endpoint.status).phrase,
-        "headers": headers_of(
-            *api.headers, *(("Location",) if endpoint.status in _LOCATED else ())
-        ),
-    }
-    answers: Json = {str(endpoint.status): success}
-    if endpoint.answers == "any":
-        headers = headers_of(*api.headers)
-        answers["202"] = {"description": HTTPStatus.ACCEPTED.phrase, "headers": headers}
-    elif endpoint.status in _WITH_DOCUMENT:
-        schema = api.answer(endpoint.method, endpoint.path) or {"type": endpoint.answers}
-        success["content"] = {JSON_TYPE: {"schema": schema}}
-        if endpoint.streams:
-            success["content"][EVENT_STREAM] = {"schema": _TEXT}
+    answers: Json = {}
+    if endpoint.status != REFUSED:
+        names = (*api.headers, *(("Location",) if endpoint.status in _LOCATED else ()))
+        success: Json = {
+            "description": HTTPStatus(endpoint.status).phrase,
+            "headers": headers_of(*names),
+        }
+        answers[str(endpoint.status)] = success
+        if endpoint.answers == "any":
+            headers = headers_of(*api.headers)
+            answers["202"] = {"description": HTTPStatus.ACCEPTED.phrase, "headers": headers}
+        elif endpoint.status in _WITH_DOCUMENT:
+            schema = api.answer(endpoint.method, endpoint.path) or {"type": endpoint.answers}
+            success["content"] = {JSON_TYPE: {"schema": schema}}
+            if endpoint.streams:
+                success["content"][EVENT_STREAM] = {"schema": _TEXT}
+    for status in sorted(set(api.refusals(endpoint))):
+        answers[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return answers
 
 
@@ -320,16 +308,21 @@ def headers_of(*names: str) -> Json:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _faults() -> Iterator[tuple[str, Json]]:
-    for status in (*_EVERYWHERE, *_WRITING, *_OF_BMC):
-        yield (
-            str(status),
-            {
-                "description": HTTPStatus(status).phrase,
-                "headers": headers_of(*_ALWAYS, *_OF_HANDLERS, *_HEADERS_OF.get(status, ())),
-                "content": {JSON_TYPE: {"schema": _BODIES.get(status, _REFUSAL)}},
-            },
-        )
+def faults(
+    statuses: Iterable[int],
+    bodies: Mapping[int, Json],
+    always: Iterable[str],
+    headers: Mapping[int, tuple[str, ...]],
+) -> Json:
+    """Return the responses of errors by status: with ``always`` and the status's own headers."""
+    return {
+        str(status): {
+            "description": HTTPStatus(status).phrase,
+            "headers": headers_of(*always, *headers.get(status, ())),
+            "content": {JSON_TYPE: {"schema": bodies.get(status, _REFUSAL)}},
+        }
+        for status in statuses
+    }
 
 
 # ----------------------------------------------------------------------------- the bare-metal API
@@ -366,7 +359,9 @@ IRONIC: Final = Api(
     components={
         "parameters": {"Version": _VERSION},
         "schemas": {"Fault": _FAULT, "Trait": nodes.trait_schema(), **documents.COMPONENTS},
-        "responses": dict(_faults()),
+        "responses": faults(
+            (*_EVERYWHERE, *_WRITING, *_OF_BMC), _BODIES, (*_ALWAYS, *_OF_HANDLERS), _HEADERS_OF
+        ),
         "headers": {
             name: {"description": text, "schema": _TEXT, "required": name == _CHALLENGE}
             for name, text in _HEADERS.items()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from http import HTTPStatus
+from collections.abc import Iterable
 from typing import Any, Final
 
 from bloomery.api import openapi
-from bloomery.api.declare import JSON_TYPE, Endpoint
+from bloomery.api.declare import Endpoint
 from bloomery.api.openapi import Api
 from bloomery.api.orchestration import arguments, schemas
 
@@ -48,28 +47,14 @@ _HEADERS: Final = {
     "WWW-Authenticate": "How to log in.",
 }
 _ALWAYS: Final = ("OpenStack-Request-Id", "X-OpenStack-Request-Id")
-_SHOWN_WITH: Final = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}
-
-
-def _faults() -> Iterator[tuple[str, Json]]:
-    for status in _STATUSES:
-        names = (*_ALWAYS, *((_SHOWN_WITH[status],) if status in _SHOWN_WITH else ()))
-        schema = _BODIES.get(status, {"$ref": "#/components/schemas/Fault"})
-        yield (
-            str(status),
-            {
-                "description": HTTPStatus(status).phrase,
-                "headers": openapi.headers_of(*names),
-                "content": {JSON_TYPE: {"schema": schema}},
-            },
-        )
+_HEADERS_OF: Final = {401: ("WWW-Authenticate",), 405: ("Allow",), 503: ("Retry-After",)}
 
 
 _HEAT: Final = Api(
     about={},
     components={
         "schemas": {"Fault": _FAULT},
-        "responses": dict(_faults()),
+        "responses": openapi.faults(_STATUSES, _BODIES, _ALWAYS, _HEADERS_OF),
         "headers": {
             name: {"description": text, "schema": _TEXT} for name, text in _HEADERS.items()
         },
