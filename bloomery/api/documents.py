@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bloomery.api.views import nodes as node_views
 from bloomery.model import conductor, hardware, history, node, nouns
-from bloomery.model.fields import Field, FieldTable
+from bloomery.model.fields import FieldTable
 from bloomery.model.noun import Noun
 
 Json = dict[str, Any]
@@ -58,15 +58,13 @@ LINKS: Final = _ref("Links")
 _LINK: Final = _object({"href": TEXT, "rel": TEXT, "type": TEXT}, "href", "rel")
 
 
-def _shown(fields: FieldTable, links: Mapping[str, Json] | None = None) -> Json:
+def _record(fields: FieldTable, links: Mapping[str, Json] | None = None) -> Json:
     """Return the schema of a document with these fields and links."""
-    shapes = {field.name: _shape(field) for field in fields.values()}
+    shapes = {
+        field.name: _KINDS[field.kind] if field.nullable or field.kind != "bool" else BOOLEAN
+        for field in fields.values()
+    }
     return _object(shapes | {"links": LINKS} | (dict(links) if links else {}))
-
-
-def _shape(field: Field) -> Json:
-    shape = _KINDS[field.kind]
-    return shape if field.nullable or field.kind != "bool" else BOOLEAN
 
 
 def _page(plural: str, items: Json) -> Json:
@@ -76,11 +74,6 @@ def _page(plural: str, items: Json) -> Json:
 def _component(noun: Noun) -> str:
     """Return the schema name of a noun, such as InspectionRule."""
     return noun.path.rpartition("/")[2].title().replace("_", "")
-
-
-def _item(noun: Noun) -> Json:
-    wraps = {name: _array(LINKS) if wraps > 1 else LINKS for name, wraps in noun.links.items()}
-    return _shown(noun.fields, wraps)
 
 
 _VERSION: Final = _object(
@@ -99,7 +92,7 @@ _DRIVER: Final[Json] = {
     "additionalProperties": False,
 }  # fmt: skip
 
-_HISTORY_ENTRY: Final = _shown(history.FIELDS, {"duration_seconds": {"type": ["number", "null"]}})
+_HISTORY_ENTRY: Final = _record(history.FIELDS, {"duration_seconds": {"type": ["number", "null"]}})
 
 _WEBHOOK: Final = _object(
     {
@@ -114,16 +107,22 @@ _WEBHOOK: Final = _object(
 COMPONENTS: Final[Mapping[str, Json]] = {
     "Webhook": _WEBHOOK,
     "Links": _array(_LINK),
-    "Node": _shown(
+    "Node": _record(
         node.FIELDS,
-        {name: LINKS for name, _ in node_views.BELOW if name not in node.FIELDS},
+        {name: LINKS for name, _ in node_views.SUBRESOURCES if name not in node.FIELDS},
     ),
     "Version": _VERSION,
     "Driver": _DRIVER,
-    "Conductor": _shown(conductor.FIELDS),
+    "Conductor": _record(conductor.FIELDS),
     "HistoryEntry": _HISTORY_ENTRY,
-    "BiosSetting": _shown(hardware.BIOS),
-    **{_component(noun): _item(noun) for noun in nouns.BY_NAME.values()},
+    "BiosSetting": _record(hardware.BIOS),
+    **{
+        _component(noun): _record(
+            noun.fields,
+            {name: _array(LINKS) if wraps > 1 else LINKS for name, wraps in noun.links.items()},
+        )
+        for noun in nouns.BY_NAME.values()
+    },
 }
 
 _INTERFACE: Final = _object({"result": {"type": ["boolean", "null"]}, "reason": TEXT}, "result")
@@ -473,7 +472,7 @@ _ENDS: Final[Mapping[str, Json]] = {
         "additionalProperties": LINKS,
     },
     "/validate": _mapping(_INTERFACE),
-    "/states": _shown(
+    "/states": _record(
         {name: node.FIELDS[name] for name in node_views.STATES},
     ),
     "/states/console": _object(
@@ -497,7 +496,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/history/{}": _ref("HistoryEntry"),
     "/bios": _object({"bios": _array(_ref("BiosSetting"))}, "bios"),
     "/bios/{}": _mapping(_ref("BiosSetting")),
-    "/firmware": _object({"firmware": _array(_shown(hardware.FIRMWARE))}, "firmware"),
+    "/firmware": _object({"firmware": _array(_record(hardware.FIRMWARE))}, "firmware"),
     "/inventory": _object(
         {"inventory": OBJECT, "plugin_data": {"type": ["object", "null"]}},
         "inventory", "plugin_data",

@@ -63,8 +63,12 @@ def get_v1(call: Call) -> Json:
         },
         "version": _version_document(call),
     }
-    names = (name for name, since in _collections().items() if since <= call.version)
-    return document | {name: projection.links(call.url, f"{name}/") for name in names}
+    for endpoint in ENDPOINTS:
+        _, prefix, *segments = endpoint.path.split("/")
+        is_new = prefix == "v1" and segments and segments[0] not in document
+        if is_new and endpoint.since <= call.version:
+            document[segments[0]] = projection.links(call.url, f"{segments[0]}/")
+    return document
 
 
 def _version_document(call: Call) -> Json:
@@ -75,17 +79,6 @@ def _version_document(call: Call) -> Json:
         "min_version": f"1.{versions.MIN}",
         "version": f"1.{versions.MAX}",
     }
-
-
-@functools.cache
-def _collections() -> dict[str, int]:
-    """Return the first version of each word below /v1."""
-    first: dict[str, int] = {}
-    for endpoint in ENDPOINTS:
-        _, prefix, *words = endpoint.path.split("/")
-        if prefix == "v1" and words:
-            first[words[0]] = min(endpoint.since, first.get(words[0], endpoint.since))
-    return first
 
 
 def list_extensions(call: Call) -> Json:

@@ -36,13 +36,13 @@ STATES: Final = (*NODES, "states")
 
 @dataclass(slots=True)
 class Place:
-    """One path: its endpoints by method, and the places below it."""
+    """One path: its endpoints by method, and the longer paths that begin with it."""
 
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     words: dict[str, Place] = field(default_factory=dict)
     ident: Place | None = None
 
-    def below(self, segment: str) -> Place:
+    def child(self, segment: str) -> Place:
         """Return the place of a segment of a template, and add it if it is new."""
         if not segment.startswith("{"):
             return self.words.setdefault(segment, Place())
@@ -56,7 +56,7 @@ class Table:
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self.root = Place()
         for endpoint in endpoints:
-            place = functools.reduce(Place.below, segments_of(endpoint.path), self.root)
+            place = functools.reduce(Place.child, segments_of(endpoint.path), self.root)
             if endpoint.method in place.endpoints:
                 raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
             place.endpoints[endpoint.method] = endpoint
@@ -98,7 +98,7 @@ class Application(pecan.Pecan):
 
 
 def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
-    """Return the endpoint of a call and its idents.
+    """Return the endpoint of a call and its idents, if the client's version has the endpoint.
 
     A path without /v1 counts as one with it.  Raises HTTPNotFound, HTTPMethodNotAllowed,
     HTTPBadRequest for a malformed ident of a node, and MissingParameterValue.
@@ -112,29 +112,22 @@ def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
     if not places:
         if call.method == "PUT" and len(segments) == 5 and segments[3] == STATES[3]:
             # Tempest expects what Ironic answers to the order of a state that does not exist
-            raise refused(functools.reduce(Place.below, STATES, table.root))
+            raise refused(functools.reduce(Place.child, STATES, table.root))
         raise statuses.HTTPNotFound
     place, values = places[0]
-    endpoint = _endpoint(place, call)
+    endpoint = place.endpoints.get("GET" if call.method == "HEAD" else call.method)
+    if endpoint is None or (call.method == "HEAD" and not endpoint.has_head):
+        raise statuses.HTTPNotFound if _is_unknown(place, call.version) else refused(place)
+    if call.version < endpoint.since:
+        if endpoint.too_old is TooOld.NO_PAGE or _is_unknown(place, call.version):
+            raise statuses.HTTPNotFound
+        if endpoint.too_old is TooOld.NOT_ALLOWED:
+            raise refused(place)
     if endpoint.begins_with_node and not (
         idents.is_uuid(values[0]) or idents.is_logical_name(values[0])
     ):
         raise statuses.HTTPBadRequest(f"Expected UUID or name for node: {values[0]}")
     return endpoint, values
-
-
-def _endpoint(place: Place, call: Call) -> Endpoint:
-    """Return the endpoint of the call's method, if the client's version has it."""
-    version, declared = call.version, place.endpoints
-    endpoint = declared.get("GET" if call.method == "HEAD" else call.method)
-    if endpoint is None or (call.method == "HEAD" and not endpoint.has_head):
-        raise statuses.HTTPNotFound if _is_unknown(place, version) else refused(place)
-    if version < endpoint.since:
-        if endpoint.too_old is TooOld.NO_PAGE or _is_unknown(place, version):
-            raise statuses.HTTPNotFound
-        if endpoint.too_old is TooOld.NOT_ALLOWED:
-            raise refused(place)
-    return endpoint
 
 
 def _is_unknown(place: Place, version: int) -> bool:
@@ -162,7 +155,7 @@ def _with_ident_first(table: Table, call: Call, segments: list[str]) -> list[str
 
     Ironic still answers these paths; no node can have one of these words as its name.
     """
-    place, depth = functools.reduce(Place.below, NODES, table.root), 0
+    place, depth = functools.reduce(Place.child, NODES, table.root), 0
     while depth < len(segments) and segments[depth] in place.words:
         place = place.words[segments[depth]]
         depth += 1

@@ -31,30 +31,20 @@ def make(
 
 def make_settings(conf: Conf, port_option: str, *, shares_port: bool = False) -> server.Settings:
     """Return the settings of an API's server.  Raises CannotStart for an open door."""
-    _check_exposure(conf)
-    return server.Settings(
-        host=conf.api.host_ip, port=conf.api.port, threads=conf.serving_threads,
-        advice=f"choose another --host or {port_option}", tls=_tls(conf), shares_port=shares_port,
-    )  # fmt: skip
-
-
-def _tls(conf: Conf) -> tls.Settings | None:
-    if not conf.api.enable_ssl_api:
-        return None
-    return tls.Settings(
-        group="api", switch="enable_ssl_api", cert_file=conf.api.cert_file,
-        key_file=conf.api.key_file, ssl=conf.ssl, asks_clients=True,
-        minimum_version=conf.api.tls_minimum_version,
-    )  # fmt: skip
-
-
-def _check_exposure(conf: Conf) -> None:
-    """Refuse an address beyond loopback without logins, unless the operator allows it."""
-    if conf.default.auth_strategy != "noauth" or conf.api.insecure_listen:
-        return
-    if not server.is_loopback(conf.api.host_ip):
+    is_open = conf.default.auth_strategy == "noauth" and not conf.api.insecure_listen
+    if is_open and not server.is_loopback(conf.api.host_ip):
         raise errors.CannotStart(
             reason=f"cannot listen on {conf.api.host_ip}: auth_strategy is noauth, so that "
             "everybody would be an operator; set [DEFAULT]auth_strategy = http_basic, or "
             "[api]insecure_listen = true if the network is yours alone",
         )
+    encryption = tls.Settings(
+        group="api", switch="enable_ssl_api", cert_file=conf.api.cert_file,
+        key_file=conf.api.key_file, ssl=conf.ssl, asks_clients=True,
+        minimum_version=conf.api.tls_minimum_version,
+    ) if conf.api.enable_ssl_api else None  # fmt: skip
+    return server.Settings(
+        host=conf.api.host_ip, port=conf.api.port, threads=conf.serving_threads,
+        advice=f"choose another --host or {port_option}", tls=encryption,
+        shares_port=shares_port,
+    )  # fmt: skip

@@ -54,27 +54,18 @@ def headers(minor: int) -> list[tuple[str, str]]:
 
 def negotiate(environ: Mapping[str, Any]) -> Negotiated:
     """Return the version that the request headers ask for.  Raises Unacceptable."""
-    text = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
+    text = environ.get(_LEGACY, "").strip()
+    for entry in environ.get(_STANDARD, "").split(","):  # as in "compute 2.1, baremetal 1.61"
+        words = entry.split()
+        if len(words) > 1 and words[0].lower() == _SERVICE:
+            text = " ".join(words[1:])  # the last one counts
     same = {each.strip() for each in text.split(",")}
     if len(same) == 1:  # servers join equal headers with commas
         text = same.pop()
     if not text:
         return Negotiated(minor=DEFAULT, explicit=False)
-    return Negotiated(minor=_minor(text), explicit=True)
-
-
-def _of_service(listed: str) -> str:
-    """Return the last bare-metal version in ``compute 2.1, baremetal 1.61``, or ""."""
-    for entry in reversed(listed.split(",")):
-        words = entry.split()
-        if len(words) > 1 and words[0].lower() == _SERVICE:
-            return " ".join(words[1:])
-    return ""
-
-
-def _minor(text: str) -> int:
     if text.lower() == LATEST:
-        return MAX
+        return Negotiated(minor=MAX, explicit=True)
     numbers = _NUMBERS.fullmatch(text)
     if numbers is None:
         several = all(_NUMBERS.fullmatch(each) for each in text.split(","))
@@ -82,7 +73,7 @@ def _minor(text: str) -> int:
     major, minor = int(numbers[1]), int(numbers[2])
     if major != 1 or not MIN <= minor <= MAX:
         raise Unacceptable(text, shows_range=True)
-    return minor
+    return Negotiated(minor=minor, explicit=True)
 
 
 def require(version: int, since: int, thing: str) -> None:

@@ -13,7 +13,7 @@ from bloomery.model import conductor as model
 from bloomery.model.fields import selectable
 from bloomery.operations import conductors, nodes
 
-FIELDS: Final = arguments.fields(selectable(model.FIELDS, also=views.ALSO_ASKED))
+FIELDS: Final = arguments.fields(selectable(model.FIELDS, also=views.LINKS))
 LIST: Final = {
     **arguments.paging(model.FIELDS),
     **FIELDS,
@@ -30,16 +30,16 @@ DRIVER_LIST: Final = {
 
 def list_conductors(call: Call, **query: Any) -> dict[str, Any]:
     page = pagination.read(call, query, model.FIELDS)
-    shown = views.listed_fields(query)
-    return views.list_document(call, query, page, conductors.list_page(call.context, page), shown)
+    fields = views.listed_fields(query)
+    return views.list_document(call, query, page, conductors.list_page(call.context, page), fields)
 
 
 def get_conductor(
     call: Call, hostname: str, *, fields: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
-    shown = views.DETAIL if fields is None else fields
-    projection.check_fields(shown, model.FIELDS, call.version, also=views.ALSO_ASKED)
-    return views.document(call, conductors.get(call.context, hostname), shown)
+    names = views.DETAIL if fields is None else fields
+    projection.check_fields(names, model.FIELDS, call.version, also=views.LINKS)
+    return views.document(call, conductors.get(call.context, hostname), names)
 
 
 def list_drivers(call: Call, **query: Any) -> dict[str, Any]:

@@ -120,21 +120,20 @@ def enrol(call: Call, *, body: Json) -> Json:
 
     The key of a machine is its uuid, else its name: a repeated request creates what is missing.
     """
-    return {"results": bulk.enrol(call.context, [_machine(each) for each in body["nodes"]])}
-
-
-def _machine(document: Json) -> bulk.Machine:
-    """Return the machine of an item; a faulty one with its fault."""
-    ports = document.get("ports", [])
-    imported = document.get("imported")
-    fields = {n: value for n, value in document.items() if n not in ("imported", "ports")}
-    try:
-        node_schemas.CREATE.check(fields)
-        for port in ports:
-            _PORT.check(_SOME_NODE | port)
-    except errors.Invalid as exc:
-        return bulk.Machine(fields=fields, fault=exc)
-    return bulk.Machine(fields=fields, ports=ports, imported=imported)
+    machines = []
+    for document in body["nodes"]:
+        fields = {n: value for n, value in document.items() if n not in ("imported", "ports")}
+        ports = document.get("ports", [])
+        try:
+            node_schemas.CREATE.check(fields)
+            for port in ports:
+                _PORT.check(_SOME_NODE | port)
+        except errors.Invalid as exc:
+            machines.append(bulk.Machine(fields=fields, fault=exc))
+        else:
+            imported = document.get("imported")
+            machines.append(bulk.Machine(fields=fields, ports=ports, imported=imported))
+    return {"results": bulk.enrol(call.context, machines)}
 
 
 def act(call: Call, *, body: Json) -> Json:

@@ -21,8 +21,8 @@ from bloomery.operations import traits as operations
 
 Json = dict[str, Any]
 
-FIELDS: Final = arguments.fields(selectable(model.FIELDS, never=views.NEVER_ASKED), since=8)
-PAGING: Final = arguments.paging(model.FIELDS, never=views.NEVER_SORTED)
+FIELDS: Final = arguments.fields(selectable(model.FIELDS, never=views.UNSELECTABLE), since=8)
+PAGING: Final = arguments.paging(model.FIELDS, never=views.UNSORTABLE)
 FILTERS: Final[arguments.Args] = {
     "chassis_uuid": Arg(arguments.uuid),
     "instance_uuid": Arg(arguments.uuid),

@@ -113,15 +113,13 @@ def delete_allocation_of_node(call: Call, node: str) -> None:
 
 
 def list_nodes_of_chassis(call: Call, chassis: str, **query: Any) -> Json:
-    return nodes.read_page(call, query | _of_chassis(chassis))
+    query["chassis_uuid"] = arguments.uuid("chassis_uuid", chassis)
+    return nodes.read_page(call, query)
 
 
 def list_nodes_of_chassis_in_detail(call: Call, chassis: str, **query: Any) -> Json:
-    return nodes.read_page(call, query | _of_chassis(chassis), detail=True)
-
-
-def _of_chassis(chassis: str) -> Json:
-    return {"chassis_uuid": arguments.uuid("chassis_uuid", chassis)}
+    query["chassis_uuid"] = arguments.uuid("chassis_uuid", chassis)
+    return nodes.read_page(call, query, detail=True)
 
 
 # ----------------------------------------------------------------------- ports and port groups
@@ -149,18 +147,14 @@ def admit_port_patch(call: Call, noun: Noun, patch: patches.Patch) -> None:
     for name in patches.roots(patch) & PATCH_GATED:
         versions.require(call.version, noun.fields[name].since, f"field {name}")
     for operation in patch:
-        if patches.root_of(operation) == "local_link_connection":
-            _admit_link(call.version, _keys_of(operation))
-
-
-def _keys_of(operation: Json) -> Iterable[str]:
-    """Return the keys of local_link_connection that a patch operation writes."""
-    if operation["op"] == "remove":
-        return ()
-    if not patches.is_whole(operation):
-        return (operation["path"].split("/")[2],)
-    value = operation["value"]
-    return value if isinstance(value, dict) else ()
+        is_link = patches.root_of(operation) == "local_link_connection"
+        if not is_link or operation["op"] == "remove":
+            continue
+        if patches.is_whole(operation):
+            value = operation["value"]
+            _admit_link(call.version, value if isinstance(value, dict) else ())
+        else:
+            _admit_link(call.version, (operation["path"].split("/")[2],))
 
 
 def _admit_link(version: int, keys: Iterable[str]) -> None:

@@ -93,7 +93,12 @@ def read_page(
     ``<plural>/detail``.
     """
     detail = detailed or bool(query.get("detail"))
-    fields = _fields(call, noun, query, detail=detail)
+    fields = query.get("fields")
+    projection.refuse_both(fields, detail=detail)
+    if fields is not None:
+        views.check_fields(call, noun, fields)
+    elif noun.listed and not detail:
+        fields = noun.listed
     serializer = views.Serializer(call, noun, fields, detail=detail)
     page = pagination.read(call, query, noun.fields)
     filters = {name: query[name] for name in query.keys() & noun.filters.keys()} | (parent or {})
@@ -111,18 +116,6 @@ def read_page(
             fields=fields,
         )
     return document
-
-
-def _fields(
-    call: Call, noun: Noun, query: Mapping[str, Any], *, detail: bool
-) -> tuple[str, ...] | None:
-    """Return the fields of the documents; None: all fields."""
-    fields = query.get("fields")
-    projection.refuse_both(fields, detail=detail)
-    if fields is None:
-        return None if detail or not noun.listed else noun.listed
-    views.check_fields(call, noun, fields)
-    return tuple(fields)
 
 
 # --------------------------------------------------------------------------------- collections

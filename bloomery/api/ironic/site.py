@@ -50,8 +50,10 @@ def list_events(call: Call, **query: Any) -> Reply | Json:
     if call.wants_stream:
         if newest_first or "until" in query:
             raise errors.Invalid(reason="cannot stream with order or until: ask for a list")
-        begin = event_feed.listen(call.context, scope, _since(call, query))
-        return Reply(stream=begin)
+        since = query.get("since")
+        if call.last_event_id is not None:
+            since = arguments.integer("Last-Event-ID", call.last_event_id)
+        return Reply(stream=event_feed.listen(call.context, scope, since))
     most = call.context.services.conf.api.max_limit
     limit = min(query.get("limit", most), most)
     if limit < 1:
@@ -62,17 +64,10 @@ def list_events(call: Call, **query: Any) -> Reply | Json:
     )  # fmt: skip
     document = {"events": page.documents, "last_id": page.last_id}
     if page.rest is not None:
-        place = {"since": page.rest.since, "until": page.rest.until}
-        again = {name: value for name, value in (query | place).items() if value is not None}
-        document["next"] = f"{call.url}/ext/v1/events?{urlencode(again)}"
+        rest = query | {"since": page.rest.since, "until": page.rest.until}
+        remaining = {name: value for name, value in rest.items() if value is not None}
+        document["next"] = f"{call.url}/ext/v1/events?{urlencode(remaining)}"
     return document
-
-
-def _since(call: Call, query: dict[str, Any]) -> int | None:
-    """Return the cursor to continue from; the header Last-Event-ID precedes the query."""
-    if call.last_event_id is None:
-        return query.get("since")
-    return arguments.integer("Last-Event-ID", call.last_event_id)
 
 
 def describe_site(call: Call) -> Json:

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 DEFAULT: Final = ("hostname", "conductor_group", "alive")
 DETAIL: Final = tuple(model.FIELDS)
-ALSO_ASKED: Final = ("links",)
+LINKS: Final = ("links",)
 TYPE_SINCE: Final = 30  # of drivers
 NODE_FIELDS_SINCE: Final = 31  # one version after drivers
 PROPERTIES_LINK_SINCE: Final = 14
@@ -35,7 +35,7 @@ def listed_fields(query: Mapping[str, Any]) -> tuple[str, ...]:
         return DETAIL
     if fields is None:
         return DEFAULT
-    projection.check_fields(fields, model.FIELDS, 1, also=ALSO_ASKED)
+    projection.check_fields(fields, model.FIELDS, 1, also=LINKS)
     return tuple(fields)
 
 
@@ -61,8 +61,8 @@ def list_document(
 
 
 def document(call: Call, conductor: Conductor, fields: Iterable[str]) -> Json:
-    shown = {name: getattr(conductor, name) for name in fields if name != "links"}
-    return shown | {"links": projection.links(call.url, f"conductors/{conductor.hostname}")}
+    document = {name: getattr(conductor, name) for name in fields if name != "links"}
+    return document | {"links": projection.links(call.url, f"conductors/{conductor.hostname}")}
 
 
 # -------------------------------------------------------------------------------------- drivers
@@ -110,18 +110,18 @@ def driver(
     detail: bool | None = None,
 ) -> Json:
     """Return the document of one driver; ``detail`` None: all fields of the version."""
-    shown: Json = {"name": facts.name, "hosts": list(facts.hosts)}
+    document: Json = {"name": facts.name, "hosts": list(facts.hosts)}
     if call.version >= PROPERTIES_LINK_SINCE:
-        shown["properties"] = projection.links(call.url, f"drivers/{facts.name}/properties")
+        document["properties"] = projection.links(call.url, f"drivers/{facts.name}/properties")
     if call.version >= TYPE_SINCE:
-        shown["type"] = "dynamic"
+        document["type"] = "dynamic"
     if detail is None:
         detail = call.version >= TYPE_SINCE
     if detail or fields is not None:
         for kind in _kinds(call.version):
             default, enabled = _interface_fields(kind)
-            shown[default] = facts.defaults.get(kind)
-            shown[enabled] = list(facts.enabled.get(kind, ()))
+            document[default] = facts.defaults.get(kind)
+            document[enabled] = list(facts.enabled.get(kind, ()))
     if fields is not None:
-        shown = {name: value for name, value in shown.items() if name in set(fields)}
-    return shown | {"links": projection.links(call.url, f"drivers/{facts.name}")}
+        document = {name: value for name, value in document.items() if name in set(fields)}
+    return document | {"links": projection.links(call.url, f"drivers/{facts.name}")}

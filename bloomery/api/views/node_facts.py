@@ -52,22 +52,18 @@ def history_page(
 def history_entry(call: Call, row: sa.RowMapping, *, detail: bool = True) -> Json:
     names = names_in(history.FIELDS, call.version)
     entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
-    if not detail:
-        entry["event"] = _short(entry["event"])
+    if not detail and len(entry["event"]) > MAX_SHORT_EVENT:
+        entry["event"] = entry["event"][: MAX_SHORT_EVENT - 4] + "..."
     href = call.at(f"nodes/{row['node_uuid']}/history/{row['uuid']}")
     return entry | {"links": [{"href": href, "rel": "self"}]}
-
-
-def _short(event: str) -> str:
-    return event if len(event) <= MAX_SHORT_EVENT else event[: MAX_SHORT_EVENT - 4] + "..."
 
 
 def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None) -> list[str]:
     """Return the fields of a list of BIOS settings."""
     if detail:
         return list(names_in(model.BIOS, call.version))
-    asked = BIOS_SHORT if fields is None else fields
-    return [name for name in (*asked, *BIOS_ALWAYS) if name in model.BIOS]
+    names = (*(BIOS_SHORT if fields is None else fields), *BIOS_ALWAYS)
+    return [name for name in names if name in model.BIOS]
 
 
 def bios_setting(call: Call, ident: str, setting: Json, fields: Iterable[str]) -> Json:

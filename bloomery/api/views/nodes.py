@@ -19,7 +19,6 @@ from bloomery.model.page import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import nodes, policy
-from bloomery.operations.context import Context
 from bloomery.operations.nodes import UpdateTerms
 
 Json = dict[str, Any]
@@ -31,14 +30,9 @@ ENROLL_SINCE: Final = 11
 UNSET_CHASSIS_SINCE: Final = 25
 INSPECT_WAIT_SINCE: Final = 39
 RESET_INTERFACES_SINCE: Final = 45
-BELOW: Final = (
-    ("ports", 1),
-    ("states", 14),
-    ("portgroups", 24),
-    ("volume", 32),
-)  # links of a node, by version
-NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # cannot be selected by ``fields``
-NEVER_SORTED: Final = frozenset({"chassis_uuid", "allocation_uuid"})
+SUBRESOURCES: Final = (("ports", 1), ("states", 14), ("portgroups", 24), ("volume", 32))
+UNSELECTABLE: Final = frozenset({"created_at", "updated_at"})  # cannot be selected by ``fields``
+UNSORTABLE: Final = frozenset({"chassis_uuid", "allocation_uuid"})
 IN_NEXT: Final = ("associated", "maintenance", "retired")  # filters that the next link repeats
 DEFAULT: Final = (
     "instance_uuid", "maintenance", "power_state", "provision_state", "uuid", "name",
@@ -77,8 +71,8 @@ class Serializer:
         self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = call.version
         self._context = context
-        below = [name for name, since in BELOW if fields is None and call.version >= since]
-        self._links_of = projection.link_maker(call.url, "nodes", *below)
+        links = [n for n, since in SUBRESOURCES if fields is None and call.version >= since]
+        self._links_of = projection.link_maker(call.url, "nodes", *links)
         self.columns = self._projection.columns
         self._bare = [name for name in policy.bare_fields(context) if name in names]
 
@@ -95,28 +89,18 @@ class Serializer:
                 self._context, document["driver"], document["conductor_group"], uuid
             )
         for name in self._bare:
-            document[name] = _opened(self._context, row[self.columns.index(name)])
+            value = orjson.loads(row[self.columns.index(name)])
+            sealer = self._context.services.sealer
+            # without a key, secrets cannot be unsealed
+            document[name] = sealer.open(value) if sealer else secrets.mask(value)
         if self._guards:
-            document |= self._redactions(document)
+            for name in self._hidden(document["owner"], document["lessee"]):
+                if name in self._projection.names:
+                    text = projection.redaction(f"baremetal:node:get:{name}")
+                    is_object = model.FIELDS[name].kind == "object"
+                    document[name] = {"content": text} if is_object else text
         document |= self._links_of(uuid)
         return self._projection.finish(document)
-
-    def _redactions(self, document: Json) -> Json:
-        """Return the redacted values of this node's document, as the policy asks."""
-        hidden = self._hidden(document["owner"], document["lessee"])
-        return {name: _redacted(name) for name in hidden if name in self._projection.names}
-
-
-def _opened(ctx: Context, text: str) -> Json:
-    """Return an object column with its secrets unsealed; without a key, masked."""
-    value = orjson.loads(text)
-    opened: Json = ctx.services.sealer.open(value) if ctx.services.sealer else secrets.mask(value)
-    return opened
-
-
-def _redacted(name: str) -> str | Json:
-    words = projection.redaction(f"baremetal:node:get:{name}")
-    return {"content": words} if model.FIELDS[name].kind == "object" else words
 
 
 def _state(state: str | None, version: int) -> str | None:
@@ -144,7 +128,7 @@ def states(call: Call, row: Sequence[Any]) -> Json:
 def check_fields(call: Call, fields: Iterable[str] | None) -> None:
     """Refuse fields that the client's version or policy excludes."""
     if fields is not None:
-        projection.check_fields(fields, model.FIELDS, call.version, never=NEVER_ASKED)
+        projection.check_fields(fields, model.FIELDS, call.version, never=UNSELECTABLE)
 
 
 def listed_fields(call: Call, query: Mapping[str, Any], *, detail: bool) -> list[str] | None:
@@ -158,7 +142,7 @@ def listed_fields(call: Call, query: Mapping[str, Any], *, detail: bool) -> list
 
 
 def page(call: Call, query: Mapping[str, Any]) -> Page:
-    return pagination.read(call, query, model.FIELDS, never=NEVER_SORTED)
+    return pagination.read(call, query, model.FIELDS, never=UNSORTABLE)
 
 
 def next_url(
@@ -220,7 +204,12 @@ def update_terms(call: Call, ident: str, reset_interfaces: bool | None) -> Updat
     """Return the limits of an update by this client's version."""
 
     def check_patch(patch: Patch) -> None:
-        _check_patch(call.version, patch)
+        touched = sorted({patches.root_of(each) for each in patch if each["op"] != "remove"})
+        for name in touched:
+            versions.require(call.version, model.FIELDS[name].since, f"field {name}")
+        values = patches.last_values(patch)
+        if "chassis_uuid" in values and values["chassis_uuid"] is None:
+            versions.require(call.version, UNSET_CHASSIS_SINCE, "removal of chassis_uuid")
         if reset_interfaces is not None:
             versions.require(call.version, RESET_INTERFACES_SINCE, "reset_interfaces")
         known_ident(call, ident)
@@ -235,12 +224,3 @@ def update_terms(call: Call, ident: str, reset_interfaces: bool | None) -> Updat
         check_names=check_names,
         while_inspecting=call.version < INSPECT_WAIT_SINCE,
     )
-
-
-def _check_patch(version: int, patch: Patch) -> None:
-    touched = sorted({patches.root_of(each) for each in patch if each["op"] != "remove"})
-    for name in touched:
-        versions.require(version, model.FIELDS[name].since, f"field {name}")
-    values = patches.last_values(patch)
-    if "chassis_uuid" in values and values["chassis_uuid"] is None:
-        versions.require(version, UNSET_CHASSIS_SINCE, "removal of chassis_uuid")

@@ -22,36 +22,24 @@ def read(
     never: Collection[str] = (),
 ) -> Page:
     """Return the page of the arguments limit, marker, sort_key and sort_dir."""
-    return Page(
-        limit=_limit(call, query.get("limit")),
-        marker=query.get("marker"),
-        sort_key=_sort_key(call, query.get("sort_key") or default_key, fields, never),
-        descending=is_descending(query.get("sort_dir", "asc")),
-    )
-
-
-def _limit(call: Call, limit: int | None) -> int:
-    most = call.context.services.conf.api.max_limit
-    if limit is None:
-        return most
-    if limit <= 0:
+    limit, most = query.get("limit"), call.context.services.conf.api.max_limit
+    if limit is not None and limit <= 0:
         raise errors.InvalidParameterValue(reason=f"limit must be positive, not {limit}")
-    return min(limit, most)
-
-
-def _sort_key(call: Call, key: str, fields: FieldTable, never: Collection[str]) -> str:
-    if key == "id":
-        return key
-    field = fields.get(key)
-    if field is not None:
-        versions.require(call.version, field.since, f"sort_key {key}")
+    key = query.get("sort_key") or default_key
+    if key in fields:
+        versions.require(call.version, fields[key].since, f"sort_key {key}")
     allowed = sort_keys(fields, never)
-    if key not in allowed:
+    if key != "id" and key not in allowed:
         raise errors.InvalidParameterValue(
             reason=f"The sort_key value {key!r} is an invalid field for sorting; "
             f"allowed are {', '.join(allowed)}",
         )
-    return key
+    return Page(
+        limit=most if limit is None else min(limit, most),
+        marker=query.get("marker"),
+        sort_key=key,
+        descending=is_descending(query.get("sort_dir", "asc")),
+    )
 
 
 def is_descending(direction: str) -> bool:
@@ -68,10 +56,8 @@ def next_url(call: Call, path: str, page: Page, last: str, **more: Any) -> str:
     ``more`` are further arguments, written before limit and marker, without those that are None.
     """
     arguments = {"sort_key": page.sort_key, "sort_dir": "desc" if page.descending else "asc"}
-    arguments |= {name: _written(value) for name, value in more.items() if value is not None}
+    for name, value in more.items():
+        if value is not None:
+            arguments[name] = ",".join(value) if isinstance(value, list | tuple) else str(value)
     arguments |= {"limit": str(page.limit), "marker": last}
     return f"{call.at(path)}?{urlencode(arguments, safe=',')}"
-
-
-def _written(value: Any) -> str:
-    return ",".join(value) if isinstance(value, list | tuple) else str(value)

@@ -24,9 +24,9 @@ MAX_PROJECTIONS: Final = 4096  # clients choose the fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """The document of one noun in one version: shown names, and columns to read.
+    """The document of one noun in one version: its names, and columns to read.
 
-    ``extra`` columns are read to derive other values, and not shown.
+    ``extra`` columns are read to derive other values, and are no part of the document.
     """
 
     names: frozenset[str]
@@ -36,7 +36,7 @@ class Projection:
     secret_objects: tuple[str, ...]
 
     def values(self, row: Sequence[Any]) -> dict[str, Any]:
-        """Return the shown and the extra values of a row read by ``columns``."""
+        """Return the values of a row read by ``columns``, the extra ones too."""
         document = dict(zip(self.columns, row, strict=True))
         for name in self.plain_objects:
             document[name] = orjson.Fragment(document[name])
@@ -80,34 +80,26 @@ class Projections:
         """Return the projection of ``version`` with these fields (None: all)."""
         key = (version, None if names is None else frozenset(names))
         projection = self._compiled.get(key)
-        if projection is None:
-            if len(self._compiled) > MAX_PROJECTIONS:
-                self._compiled.clear()
-            projection = self._compiled[key] = _compile(self._fields, self._needed, *key)
+        if projection is not None:
+            return projection
+        if len(self._compiled) > MAX_PROJECTIONS:
+            self._compiled.clear()
+        fields = [
+            field
+            for field in self._fields.values()
+            if field.since <= version and (key[1] is None or field.name in key[1])
+        ]
+        columns = [field.name for field in fields if field.column or field.name == "traits"]
+        extra = tuple(name for name in self._needed if name not in columns)
+        objects = [field for field in fields if field.column and field.kind in ("object", "list")]
+        projection = self._compiled[key] = Projection(
+            names=frozenset(field.name for field in fields),
+            columns=(*columns, *extra),
+            extra=extra,
+            plain_objects=tuple(field.name for field in objects if not field.secret),
+            secret_objects=tuple(field.name for field in objects if field.secret),
+        )
         return projection
-
-
-def _compile(
-    fields: FieldTable,
-    needed: tuple[str, ...],
-    version: int,
-    names: frozenset[str] | None,
-) -> Projection:
-    shown = [
-        field
-        for field in fields.values()
-        if field.since <= version and (names is None or field.name in names)
-    ]
-    columns = [field.name for field in shown if field.column or field.name == "traits"]
-    extra = tuple(name for name in needed if name not in columns)
-    objects = [field for field in shown if field.column and field.kind in ("object", "list")]
-    return Projection(
-        names=frozenset(field.name for field in shown),
-        columns=(*columns, *extra),
-        extra=extra,
-        plain_objects=tuple(field.name for field in objects if not field.secret),
-        secret_objects=tuple(field.name for field in objects if field.secret),
-    )
 
 
 def check_fields(
@@ -148,9 +140,9 @@ def links(url: str, path: str) -> list[dict[str, str]]:
 
 
 @functools.lru_cache(maxsize=64)
-def link_maker(url: str, collection: str, *below: str) -> LinkMaker:
-    """Return the cached link maker of a collection."""
-    return LinkMaker(url, collection, below)
+def link_maker(url: str, collection: str, *children: str) -> LinkMaker:
+    """Return the cached link maker of a collection, whose items have these subresources."""
+    return LinkMaker(url, collection, children)
 
 
 class LinkMaker:
@@ -160,7 +152,7 @@ class LinkMaker:
     Identifiers must need no escaping in JSON, as UUIDs and host names do not.
     """
 
-    def __init__(self, url: str, collection: str, below: Sequence[str]) -> None:
+    def __init__(self, url: str, collection: str, children: Sequence[str]) -> None:
         safe = orjson.dumps(url).decode()[1:-1]
         self._texts = [
             (
@@ -169,7 +161,7 @@ class LinkMaker:
                 f'{end}","rel":"self"}},{{"href":"{safe}/{collection}/',
                 f'{end}","rel":"bookmark"}}]',
             )
-            for name, end in (("links", ""), *((name, f"/{name}") for name in below))
+            for name, end in (("links", ""), *((name, f"/{name}") for name in children))
         ]
 
     def __call__(self, ident: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from bloomery.api.declare import Call
 from bloomery.api.views import projection
-from bloomery.conf import Conf
 from bloomery.operations import agents
 
 Json = dict[str, Any]
@@ -21,15 +20,9 @@ def document(call: Call, node: agents.AgentNode) -> Json:
     row = node.row
     objects = {name: projection.masked(name, getattr(row, name)) for name in _OBJECTS}
     links_of = projection.link_maker(call.url, "nodes")
-    return {
-        "node": {"uuid": row.uuid, **objects, **links_of(row.uuid)},
-        "config": _config(call.context.services.conf, row, node.token),
-    }
-
-
-def _config(conf: Conf, row: Any, token: str | None) -> Json:
+    conf = call.context.services.conf
     containers, metrics, statsd = conf.agent_containers, conf.metrics, conf.metrics_statsd
-    return {
+    config = {
         "metrics": {
             "backend": metrics.agent_backend,
             "prepend_host": metrics.agent_prepend_host,
@@ -50,7 +43,7 @@ def _config(conf: Conf, row: Any, token: str | None) -> Json:
             "pull_options": containers.pull_options,
             "run_options": containers.run_options,
         },
-        "agent_token": token,
+        "agent_token": node.token,
         "agent_token_required": True,
         "agent_md5_checksum_enable": conf.agent.allow_md5_checksum,
         "disable_deep_image_inspection": conf.conductor.disable_deep_image_inspection,
@@ -59,4 +52,8 @@ def _config(conf: Conf, row: Any, token: str | None) -> Json:
         "enable_bios_bootloader_install": conf.agent.enable_bios_bootloader_install,
         "tls_min_version": conf.agent.tls_minimum_version,
         "tls_cipher_suites": conf.agent.tls_ciphers,
+    }
+    return {
+        "node": {"uuid": row.uuid, **objects, **links_of(row.uuid)},
+        "config": config,
     }

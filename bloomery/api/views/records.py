@@ -26,9 +26,9 @@ class Serializer:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
         self._projection = _projections(noun).of(version, names)
-        below = [name for name in noun.links if names is None or name in names]
-        self._links_of = projection.link_maker(call.url, noun.link, *below)
-        self._wrapped = [name for name in below if noun.links[name] > 1]
+        links = [name for name in noun.links if names is None or name in names]
+        self._links_of = projection.link_maker(call.url, noun.link, *links)
+        self._wrapped = [name for name in links if noun.links[name] > 1]
         self._hidden = [
             (name, flag) for name, flag in noun.hidden.items() if name in self._projection.names
         ]
@@ -45,15 +45,11 @@ class Serializer:
         document |= self._links_of(uuid)
         for name in self._wrapped:
             document[name] = [document[name]]
-        self._hide(document)
-        document.update(self._redacted)
-        return self._projection.finish(document)
-
-    def _hide(self, document: Json) -> None:
-        """Replace by null the fields that a flag of the record hides."""
         for name, flag in self._hidden:
             if document[flag]:
                 document[name] = None
+        document.update(self._redacted)
+        return self._projection.finish(document)
 
 
 @functools.cache
