@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from bloomery import audit, errors
 from bloomery.api import app, auth, auth_strategy, scrape, server
-from bloomery.api.orchestration import faults
+from bloomery.api.orchestration import replies
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
 from bloomery.conf import Conf
@@ -91,7 +91,7 @@ class ApiServers:
                 stacks.orchestration_conf(base.conf),
                 port_option=ORCHESTRATION_PORT,
                 shares_port=shares_ports,
-                fault=faults.unparsed,
+                fault=replies.unparsed,
             )
         except errors.CannotStart:
             self.api.stop()

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 120_369,
+    "lines of the product": 119_942,
     "lines of the tests": 135_214,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
-    "lines of bloomery/api": 9000,  # what the document of stacks says
+    "lines of bloomery/api": 8573,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
     "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
@@ -48,21 +48,21 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 800,
-    "functions": 8764,
-    "functions of under ten lines, per mille": 824,  # long functions of revisions are gone
-    "one-caller helpers": 1614,
+    "files of the product": 789,
+    "functions": 8684,
+    "functions of under ten lines, per mille": 822,  # long functions of revisions are gone
+    "one-caller helpers": 1548,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
-    "moves of create": 328,
+    "moves of create": 323,
     "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 340,
+    "moves of update": 337,
     "moves of engine's update": 1074,  # the same
     "files of get": 22,
     "files of put": 55,
-    "files of create": 81,
+    "files of create": 78,
     "files of engine's create": 78,
-    "files of update": 82,
+    "files of update": 79,
     "files of engine's update": 81,
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit

@@ -2,6 +2,6 @@
 
 A request passes these files in this order: ``app`` (request id, login, project, body), the table in
 ``routes`` (which function), ``stacks`` and its neighbours (bodies, and the engine's contract),
-``views`` (the answer), ``faults`` (errors).  Microversions do not apply; the engine checks the
-policy.
+``views`` and ``replies`` (the answer, also to errors).  Microversions do not apply; the engine
+checks the policy.
 """

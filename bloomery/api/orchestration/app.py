@@ -2,7 +2,13 @@
 
     app = make_app(services, operations)        # any WSGI server takes it
 
-In this order: request id, other origins, health, versions, login, project, body, endpoint.
+In this order: request id, other origins, health, version, login, project, body, endpoint.
+
+There is one version.  openstacksdk asks ``/v1`` for the list of versions first, without a login,
+where it has no identity service; Heat has it at ``/`` only.
+
+Without Keystone (``noauth``, ``http_basic``) the caller has the project of the path.  The URL of a
+signal needs no login: it carries the token that its resource has issued.
 """
 
 from __future__ import annotations
@@ -27,7 +33,7 @@ from bloomery.api import (
     routing,
 )
 from bloomery.api.declare import Endpoint, Reply
-from bloomery.api.orchestration import answers, callers, faults, routes, versions
+from bloomery.api.orchestration import replies, routes
 from bloomery.api.orchestration.call import StackCall
 from bloomery.http_server import bodies, login
 from bloomery.http_server.wsgi import Wsgi
@@ -35,6 +41,7 @@ from bloomery.model.request import IN_LOG, Parked, Parking, Request, begin
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.operations import StackOperations
+from bloomery.orchestration.resources import signals
 
 REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"
@@ -44,6 +51,12 @@ NUL: Final = "\0"  # no database accepts it in a text
 NUL_ESCAPE: Final = "%00"
 EXT: Final = re.compile(r"/ext/v1/.")
 VERSION: Final = "v1"
+ADMIN: Final = "context_is_admin"  # the rule that allows every project
+USER: Final = "admin"  # the user name under noauth, as in Heat
+_VERSION: Final = re.compile(r"v(\d+)(?:\.(\d+))?", re.ASCII)
+_MEDIA_TYPE: Final = re.compile(r"application/vnd\.openstack\.orchestration-(v[\d.]+)")
+_OURS: Final = (1, 0)
+_SIGNAL: Final = re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/signal/?")
 ARN: Final = "arn:"
 _SLASH: Final = re.compile("%2f", re.IGNORECASE)
 CLIENT_HEADERS: Final = (  # the headers that Heat allows in CORS
@@ -51,6 +64,10 @@ CLIENT_HEADERS: Final = (  # the headers that Heat allows in CORS
     "X-Tenant-Id", "X-OpenStack-Request-ID",
 )  # fmt: skip
 MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template in an object, and its wrapper
+
+
+class OtherVersion(Exception):
+    """The request names no version or another one; the answer lists the versions."""
 
 
 def make_app(
@@ -70,7 +87,7 @@ class Application:
         self._services = services
         self._operations = operations
         self._browsers = browsers.Guard(services.conf)
-        self._callers = callers.Callers(logins, services.policies)
+        self._logins = logins
         self._auditor = auditing.make(services.conf)
         self._table = routing.Table(routes.ENDPOINTS)
 
@@ -86,57 +103,77 @@ class Application:
 
     def _response(self, parking: Parking, environ: dict[str, Any]) -> webob.Response:
         """Return the answer, also for errors."""
-        url = middleware.base_url(self._public_endpoint(environ), environ)
+        url = self._url(environ)
         try:
             return self._answer(parking, environ, url)
-        except versions.OtherVersion:
-            return versions.document(url)
+        except OtherVersion:
+            links = [{"rel": "self", "href": f"{url}/v1/"}]
+            version = {"id": "v1.0", "status": "CURRENT", "links": links}
+            return replies.document({"versions": [version]}, 300)  # as in Heat
         except statuses.HTTPNotFound:
-            return faults.no_path(environ["PATH_INFO"].encode("latin-1").decode())
+            return replies.no_path(environ["PATH_INFO"].encode("latin-1").decode())
         except statuses.HTTPMethodNotAllowed as exc:
-            return _refused(environ["REQUEST_METHOD"], exc.headers["Allow"].replace(" ", ""))
+            method, allowed = environ["REQUEST_METHOD"], exc.headers["Allow"].replace(" ", "")
+            if method == "OPTIONS":
+                return replies.empty(204, [("Allow", allowed)])
+            message = f"The method {method} is not allowed here. Allowed: {allowed}"
+            return replies.refusal(405, message, [("Allow", allowed)])
         except auth.Unauthorized:
-            return faults.unauthorized(REALM)
+            return replies.unauthorized(REALM)
         except auth.Refused as exc:
             return exc.response
         except auth.IdentityUnavailable:
             again = [("Retry-After", auth.RETRY_S)]
-            return faults.refusal(503, auth.UNAVAILABLE, again)
+            return replies.refusal(503, auth.UNAVAILABLE, again)
         except auth.Malformed:
-            return faults.refusal(400, "The header Authorization cannot be decoded")
+            return replies.refusal(400, "The header Authorization cannot be decoded")
         except auth.Busy:
             again = [("Retry-After", "1")]
-            return faults.refusal(503, "Too many logins are being checked; retry", again)
+            return replies.refusal(503, "Too many logins are being checked; retry", again)
         except UnicodeDecodeError:
-            return faults.refusal(400, "The path or the query is not UTF-8")
+            return replies.refusal(400, "The path or the query is not UTF-8")
         except (login.Deferred, bodies.Awaited, Parked):
             raise
         except Exception as exc:  # noqa: BLE001  a bug of ours is answered and logged
-            return faults.answer(exc, environ.get("HTTP_USER_AGENT", ""))
+            return replies.failure(exc, environ.get("HTTP_USER_AGENT", ""))
 
-    def _public_endpoint(self, environ: dict[str, Any]) -> str | None:
-        """Return the configured address, of the API that this one is mounted in where it is."""
+    def _url(self, environ: dict[str, Any]) -> str:
+        """Return the URL of this API, below that of the API that it is mounted in where it is."""
         conf, mount = self._services.conf, environ.get(middleware.MOUNT)
-        if mount is None:
-            return conf.orchestration.public_endpoint
-        return conf.api.public_endpoint and conf.api.public_endpoint.rstrip("/") + mount
+        endpoint = conf.orchestration.public_endpoint
+        if mount is not None:
+            endpoint = conf.api.public_endpoint and conf.api.public_endpoint.rstrip("/") + mount
+        return middleware.base_url(endpoint, environ)
 
     def _answer(self, parking: Parking, environ: dict[str, Any], url: str) -> webob.Response:
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
         if refusal is not None:
-            return faults.refusal(*refusal)
+            return replies.refusal(*refusal)
         path = environ.get("PATH_INFO", "").encode("latin-1").decode()  # WSGI's spelling of UTF-8
         if path == HEALTH:
-            return answers.text(200, "OK")
+            return replies.text(200, "OK")
         if NUL in path or NUL_ESCAPE in environ.get("QUERY_STRING", ""):
-            raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
-        project, segments = _place(path, environ.get("HTTP_ACCEPT", ""))
-        request, token = self._identified(parking.request, environ, project, segments)
+            raise replies.BadRequest(reason="a path and a query must not hold the character NUL")
+        project: str | None = None
+        segments = path.strip("/").split("/")
+        if not EXT.match(path):
+            path = _cut_version(path, environ.get("HTTP_ACCEPT", ""))
+            project, *rest = path.strip("/").split("/")
+            if len(rest) > 1 and rest[0] == "stacks" and rest[1].lower().startswith(ARN):
+                rest[1:] = ["/".join(rest[1:])]
+            segments = [VERSION, project, *rest]
+        token = _signal_token(environ, "/".join(segments[2:]))
+        if token is None:
+            request = self._identify(parking.request, environ, project)
+        else:
+            request = dataclasses.replace(parking.request, project=project)
         IN_LOG.set(request)
         endpoint, idents = self._find(environ["REQUEST_METHOD"], segments)
         if request.is_restricted and not (endpoint.only_reads or endpoint.method in READS):
             raise errors.TokenRestricted
         query = environ.get("QUERY_STRING", "")
+        # the absence of a media type is refused to pages, since any page can send such a body
+        unnamed = OPAQUE if "HTTP_ORIGIN" in environ else ""
         call = StackCall(
             context=Context(services=self._services, request=request),
             request=request,
@@ -146,16 +183,53 @@ class Application:
             project=project or request.project or "",
             query=middleware.read_query(query),
             query_string=query,
-            body=self._body(environ),
-            content_type=_content_type(environ),
+            body=self._read_body(environ),
+            content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower() or unnamed,
             token=token,
         )
         if self._auditor is not None and not endpoint.only_reads:
             self._auditor.ask(parking, request, environ, call.body)
         # as in Heat, unknown arguments are ignored
-        sent = {name: value for name, value in call.query.items() if name in endpoint.query}
-        values = arguments.read(endpoint.query, sent, call.version) if sent else {}
-        return _shaped(endpoint, endpoint.function(call, *idents, **values))
+        known = {name: value for name, value in call.query.items() if name in endpoint.query}
+        values = arguments.read(endpoint.query, known, call.version) if known else {}
+        result = endpoint.function(call, *idents, **values)
+        reply = result if isinstance(result, Reply) else Reply(document=result)
+        headers = [] if reply.location is None else [("Location", reply.location)]
+        if reply.document is not None or endpoint.status == 200:
+            return replies.document(reply.document, endpoint.status, headers)
+        if endpoint.status == 204:
+            return replies.empty(204, headers)
+        return replies.phrase(endpoint.status, headers=headers)
+
+    def _read_body(self, environ: dict[str, Any]) -> bytes:
+        most = self._services.conf.orchestration.max_json_body_size
+        try:
+            return bodies.read(environ, most, MAX_DEPTH)
+        except bodies.TooLarge:
+            raise errors.RequestLimitExceeded(
+                what="a larger body", limit=most, unit="bytes",
+                option="[orchestration]max_json_body_size",
+            ) from None  # fmt: skip
+        except parsing.TooMuch:
+            raise replies.BadRequest(
+                reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
+            ) from None
+
+    def _identify(self, request: Request, environ: dict[str, Any], project: str | None) -> Request:
+        """Return the request with its caller, and the project of the path.
+
+        Raises OtherProject, and the errors of ``auth.Auth``.
+        """
+        request = self._logins.identify(request, environ)
+        policies = self._services.policies
+        if not policies.enforced:
+            user = request.user or environ.get("HTTP_X_AUTH_USER") or USER
+            return dataclasses.replace(request, user=user, project=project)
+        if project is None or request.project == project:
+            return request
+        if policies.allow(request, ADMIN, {}):
+            return dataclasses.replace(request, project=project)
+        raise replies.OtherProject(project=project)
 
     def _find(self, method: str, segments: Sequence[str]) -> tuple[Endpoint, list[str]]:
         """Return the endpoint of a path, and its idents but the project.
@@ -174,62 +248,37 @@ class Application:
             raise statuses.HTTPNotFound
         raise routing.refused(*(place for place, _ in places))
 
-    def _identified(
-        self,
-        request: Request,
-        environ: dict[str, Any],
-        project: str | None,
-        segments: Sequence[str],
-    ) -> tuple[Request, str | None]:
-        """Return the request with its caller, or with the token of a signal."""
-        token = callers.signal_token(environ, "/".join(segments[2:]))
-        if token is None:
-            return self._callers.identify(request, environ, project), None
-        return dataclasses.replace(request, project=project), token
 
-    def _body(self, environ: dict[str, Any]) -> bytes:
-        most = self._services.conf.orchestration.max_json_body_size
-        try:
-            return bodies.read(environ, most, MAX_DEPTH)
-        except bodies.TooLarge:
-            raise faults.too_large(most) from None
-        except parsing.TooMuch:
-            raise faults.BadRequest(
-                reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
-            ) from None
+def _cut_version(path: str, accept: str) -> str:
+    """Return the path below the version; the header Accept may name the version instead.
+
+    Raises OtherVersion, and HTTPNotFound where neither names a version.
+    """
+    first, _, rest = path.strip("/").partition("/")
+    if first == "versions" and not rest:
+        raise OtherVersion
+    in_path, media_type = _VERSION.fullmatch(first), _MEDIA_TYPE.search(accept)
+    version = in_path or (_VERSION.fullmatch(media_type[1]) if media_type is not None else None)
+    if version is not None:
+        if (int(version[1][:9]), int((version[2] or "0")[:9])) != _OURS:
+            raise OtherVersion
+        if in_path is not None and not rest.strip("/"):
+            raise OtherVersion
+        return path if in_path is None else rest
+    if not first:
+        raise OtherVersion
+    raise statuses.HTTPNotFound
 
 
-def _place(path: str, accept: str) -> tuple[str | None, list[str]]:
-    """Return the project of a path, and its segments; an ARN is one segment."""
-    if EXT.match(path):
-        return None, path.strip("/").split("/")
-    project, *rest = versions.cut(path, accept).strip("/").split("/")
-    if len(rest) > 1 and rest[0] == "stacks" and rest[1].lower().startswith(ARN):
-        rest[1:] = ["/".join(rest[1:])]
-    return project, [VERSION, project, *rest]
+def _signal_token(environ: dict[str, Any], path: str) -> str | None:
+    """Return the token of a signal's URL, or None where the request needs a login.
 
-
-def _content_type(environ: dict[str, Any]) -> str:
-    """Return the body's media type; its absence is refused, since any page can send such a body."""
-    unnamed = OPAQUE if "HTTP_ORIGIN" in environ else ""
-    return environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower() or unnamed
-
-
-def _shaped(endpoint: Endpoint, result: Any) -> webob.Response:
-    reply = result if isinstance(result, Reply) else Reply(document=result)
-    headers = [] if reply.location is None else [("Location", reply.location)]
-    status = endpoint.status
-    if reply.document is not None or status == 200:
-        return answers.document(reply.document, status, headers)
-    if status == 204:
-        return answers.empty(status, headers)
-    return answers.phrase(status, headers=headers)
-
-
-def _refused(method: str, allowed: str) -> webob.Response:
-    """Answer a method that the path does not have; OPTIONS asks which it has."""
-    headers = [("Allow", allowed)]
-    if method == "OPTIONS":
-        return answers.empty(204, headers)
-    message = f"The method {method} is not allowed here. Allowed: {allowed}"
-    return faults.refusal(405, message, headers)
+    ``path``: below the project.  The engine compares the token with its stored one.
+    """
+    if environ["REQUEST_METHOD"] != "POST" or _SIGNAL.fullmatch(path) is None:
+        return None
+    query = middleware.read_query(environ.get("QUERY_STRING", ""))
+    for token in (environ.get("HTTP_X_AUTH_TOKEN"), query.get(signals.TOKEN)):
+        if isinstance(token, str) and token.startswith(signals.PREFIX):
+            return token
+    return None

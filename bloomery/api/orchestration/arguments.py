@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api.arguments import Arg
-from bloomery.api.orchestration import faults
+from bloomery.api.orchestration import replies
 
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _MOST_DIGITS: Final = 18  # larger than any count, and than a column
@@ -34,10 +34,10 @@ def words(name: str, value: Any) -> tuple[str, ...]:
 
 def boolean(name: str, value: Any) -> bool:
     """Parse true or false.  Raises BadRequest."""
-    return truth(name, text(name, value), faults.BadRequest)
+    return truth(name, text(name, value), replies.BadRequest)
 
 
-def truth(name: str, value: Any, error: type[errors.Failure] = faults.BadValue) -> bool:
+def truth(name: str, value: Any, error: type[errors.Failure] = replies.BadValue) -> bool:
     """Return the value of a boolean or its text; Heat accepts these two words only."""
     word = str(value).lower()
     if word not in ("true", "false"):
@@ -56,7 +56,7 @@ def natural(name: str, value: Any) -> int:
     word = str(value)
     is_number = not isinstance(value, bool | float) and _INTEGER.fullmatch(word) is not None
     if not is_number or len(word) > _MOST_DIGITS or int(word) < 0:
-        raise faults.BadRequest(
+        raise replies.BadRequest(
             reason=f"cannot read {name} = {shown(value)}: it must be a whole number from 0"
         )
     return int(word)
@@ -66,7 +66,7 @@ def descending(name: str, value: Any) -> bool | None:
     """Parse a sort direction, or None if it is empty."""
     direction = text(name, value)
     if direction not in ("", "asc", "desc"):
-        raise faults.BadValue(
+        raise replies.BadValue(
             reason=f"cannot sort in direction {shown(direction)}: {name} must be asc or desc"
         )
     return None if not direction else direction == "desc"

@@ -1,4 +1,4 @@
-"""Requests of the orchestration API."""
+"""Requests of the orchestration API, and the URLs of stacks: /v1/{project}/stacks/{name}/{id}."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from bloomery import errors
 from bloomery.api.declare import Call
-from bloomery.api.orchestration import faults
+from bloomery.api.orchestration import replies
 from bloomery.http_server import bodies
 from bloomery.model.request import Request
+from bloomery.model.stack_views import StackIdentity
 from bloomery.orchestration.operations import StackOperations
 
 _JSON_TYPES: Final = ("", "application/json")
@@ -35,12 +36,23 @@ class StackCall(Call):
         parts = ("v1", project or self.project, *segments)
         return "/".join((self.url, *map(quoted, parts)))
 
+    def stack(self, name: str, uuid: str) -> StackIdentity:
+        """Return the stack of this name and id in the call's project."""
+        return StackIdentity(project=self.project, name=name, uuid=uuid)
+
+    def stack_url(self, stack: StackIdentity, *segments: str) -> str:
+        """Return the URL of a stack, or of a path below it."""
+        return self.link("stacks", stack.name, stack.uuid, *segments, project=stack.project)
+
+    def stack_link(self, rel: str, stack: StackIdentity) -> dict[str, str]:
+        return {"href": self.stack_url(stack), "rel": rel}
+
     @property
     def document(self) -> dict[str, Any]:
         """Return the body.  Raises BadRequest if it is no JSON object."""
         document = self.optional_document
         if document is None:
-            raise faults.BadRequest(reason=_NO_BODY)
+            raise replies.BadRequest(reason=_NO_BODY)
         return document
 
     @property
@@ -54,7 +66,7 @@ class StackCall(Call):
         try:
             document: dict[str, Any] = bodies.parse(self.body, keeps_big_integers=True)
         except errors.Invalid as exc:
-            raise faults.BadRequest(reason=str(exc)) from None
+            raise replies.BadRequest(reason=str(exc)) from None
         return document
 
 

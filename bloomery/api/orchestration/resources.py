@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery.api.arguments import Arg
-from bloomery.api.orchestration import arguments, faults, identity
+from bloomery.api.orchestration import arguments, replies, views
 from bloomery.api.orchestration.call import StackCall
-from bloomery.api.orchestration.views import resources as views
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventQuery, ResourceQuery
 
 Json = dict[str, Any]
@@ -48,7 +47,7 @@ def index(call: StackCall, stack_name: str, stack_id: str, **query: Any) -> Json
     """List resources; as in Heat, only this list refuses unknown arguments."""
     unknown = [name for name in call.query if name not in LIST]
     if unknown:
-        raise faults.BadRequest(
+        raise replies.BadRequest(
             reason=f"cannot filter by {', '.join(unknown)[:200]}: "
             f"a list of resources knows {', '.join(LIST)}"
         )
@@ -57,7 +56,7 @@ def index(call: StackCall, stack_name: str, stack_id: str, **query: Any) -> Json
         nested_depth=query.get("nested_depth") or 0,
         with_detail=query.get("with_detail", False),
     )
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     resources = call.operations.list_stack_resources(call.request, stack, scope)
     return {"resources": [views.resource(call, each) for each in resources]}
 
@@ -70,7 +69,7 @@ def show(
     *,
     with_attr: tuple[str, ...] = (),
 ) -> Json:
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     resource = call.operations.describe_stack_resource(
         call.request, stack, resource_name, with_attr
     )
@@ -78,13 +77,13 @@ def show(
 
 
 def metadata(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> Json:
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     return {"metadata": call.operations.get_resource_metadata(call.request, stack, resource_name)}
 
 
 def signal(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> None:
     """Signal a resource with the body; a body that is no object counts as empty."""
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     call.operations.resource_signal(
         call.request, stack, resource_name, call.optional_document, token=call.token
     )
@@ -95,17 +94,17 @@ def mark_unhealthy(call: StackCall, stack_name: str, stack_id: str, resource_nam
     body = call.document
     unknown = [name for name in body if name not in (_UNHEALTHY, _REASON)]
     if unknown or _UNHEALTHY not in body:
-        raise faults.BadRequest(
+        raise replies.BadRequest(
             reason=f"the body must have {_UNHEALTHY}, and may have {_REASON}, nothing else"
         )
     reason = body.get(_REASON)
     if not (reason is None or isinstance(reason, str)):
-        raise faults.BadRequest(reason=f"{_REASON} must be a text")
+        raise replies.BadRequest(reason=f"{_REASON} must be a text")
     call.operations.resource_mark_unhealthy(
         call.request,
-        identity.of(call, stack_name, stack_id),
+        call.stack(stack_name, stack_id),
         resource_name,
-        mark_unhealthy=arguments.truth(_UNHEALTHY, body[_UNHEALTHY], faults.BadRequest),
+        mark_unhealthy=arguments.truth(_UNHEALTHY, body[_UNHEALTHY], replies.BadRequest),
         reason=reason,
     )
 
@@ -131,14 +130,14 @@ def list_events(
         marker=query.get("marker"),
         limit=query.get("limit"),
     )
-    stack = identity.of(call, stack_name, stack_id)
-    listed = call.operations.list_events(call.request, stack, scope)
-    return {"events": [views.event(call, each) for each in listed]}
+    stack = call.stack(stack_name, stack_id)
+    events = call.operations.list_events(call.request, stack, scope)
+    return {"events": [views.event(call, each) for each in events]}
 
 
 def event(
     call: StackCall, stack_name: str, stack_id: str, resource_name: str, event_id: str
 ) -> Json:
-    stack = identity.of(call, stack_name, stack_id)
-    shown_event = call.operations.show_event(call.request, stack, resource_name, event_id)
-    return {"event": views.event(call, shown_event)}
+    stack = call.stack(stack_name, stack_id)
+    details = call.operations.show_event(call.request, stack, resource_name, event_id)
+    return {"event": views.event(call, details)}

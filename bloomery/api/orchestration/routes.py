@@ -10,16 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from bloomery.api.declare import Endpoint
-from bloomery.api.orchestration import (
-    description,
-    engines,
-    lookup,
-    resources,
-    snapshots,
-    software,
-    stacks,
-    templates,
-)
+from bloomery.api.orchestration import description, resources, service, stacks
 from bloomery.api.orchestration import schemas as bodies
 from bloomery.api.orchestration.call import StackCall
 
@@ -56,13 +47,13 @@ ENDPOINTS: Final = (
         only_reads=True,
     ),
     # Redirects to the URL of a stack.
-    *_row(_ANY, "stacks/{stack}", lookup.find, "stacks:lookup", 302),
+    *_row(_ANY, "stacks/{stack}", stacks.find, "stacks:lookup", 302),
     *(
         endpoint
         for part in ("resources", "events", "template", "actions", "environment", "files")
         for endpoint in _row(
             "GET" if part in ("environment", "files") else "GET,POST", f"stacks/{{stack}}/{part}",
-            lookup.find_part(part), "stacks:lookup", 302,
+            stacks.find_part(part), "stacks:lookup", 302,
         )
     ),
     *_row("GET", _S, stacks.show, "stacks:show", query=stacks.SHOW),
@@ -85,15 +76,18 @@ ENDPOINTS: Final = (
     *_row("GET", f"{_S}/outputs", stacks.outputs, "stacks:list_outputs"),
     *_row("GET", f"{_S}/outputs/{{output_key}}", stacks.output, "stacks:show_output"),
     *_row("POST", f"{_S}/actions", stacks.act, "actions:*", body=bodies.ACTION),
-    *_row("GET", f"{_S}/snapshots", snapshots.index, "stacks:list_snapshots"),
-    *_row("POST", f"{_S}/snapshots", snapshots.create, "stacks:snapshot", body=bodies.SNAPSHOT),
-    *_row("GET", f"{_S}/snapshots/{{snapshot_id}}", snapshots.show, "stacks:show_snapshot"),
+    *_row("GET", f"{_S}/snapshots", stacks.list_snapshots, "stacks:list_snapshots"),
     *_row(
-        "DELETE", f"{_S}/snapshots/{{snapshot_id}}", snapshots.delete, "stacks:delete_snapshot",
-        204,
+        "POST", f"{_S}/snapshots", stacks.create_snapshot, "stacks:snapshot",
+        body=bodies.SNAPSHOT,
+    ),
+    *_row("GET", f"{_S}/snapshots/{{snapshot_id}}", stacks.show_snapshot, "stacks:show_snapshot"),
+    *_row(
+        "DELETE", f"{_S}/snapshots/{{snapshot_id}}", stacks.delete_snapshot,
+        "stacks:delete_snapshot", 204,
     ),
     *_row(
-        "POST", f"{_S}/snapshots/{{snapshot_id}}/restore", snapshots.restore,
+        "POST", f"{_S}/snapshots/{{snapshot_id}}/restore", stacks.restore_snapshot,
         "stacks:restore_snapshot", 202,
     ),
     *_row("GET", f"{_S}/resources", resources.index, "resource:index", query=resources.LIST),
@@ -105,65 +99,65 @@ ENDPOINTS: Final = (
     *_row("GET", f"{_R}/events/{{event_id}}", resources.event, "events:show"),
     *_row("GET", f"{_S}/events", resources.list_events, "events:index", query=resources.EVENTS),
     *_row(
-        "POST", "validate", templates.validate, "stacks:validate_template",
-        query=templates.VALIDATE, body=bodies.TEMPLATE, only_reads=True,
+        "POST", "validate", service.validate, "stacks:validate_template",
+        query=service.VALIDATE, body=bodies.TEMPLATE, only_reads=True,
     ),
     *_row(
-        "GET", "resource_types", templates.resource_types, "stacks:list_resource_types",
-        query=templates.TYPES,
+        "GET", "resource_types", service.resource_types, "stacks:list_resource_types",
+        query=service.TYPES,
     ),
     *_row(
-        "GET", "resource_types/{type_name}", templates.resource_schema, "stacks:resource_schema",
-        query=templates.TYPE,
+        "GET", "resource_types/{type_name}", service.resource_schema, "stacks:resource_schema",
+        query=service.TYPE,
     ),
     *_row(
-        "GET", "resource_types/{type_name}/template", templates.generate_template,
-        "stacks:generate_template", query=templates.TEMPLATE,
+        "GET", "resource_types/{type_name}/template", service.generate_template,
+        "stacks:generate_template", query=service.TEMPLATE,
     ),
-    *_row("GET", "template_versions", templates.versions, "stacks:list_template_versions"),
+    *_row("GET", "template_versions", service.versions, "stacks:list_template_versions"),
     *_row(
-        "GET", "template_versions/{version}/functions", templates.functions,
-        "stacks:list_template_functions", query=templates.FUNCTIONS,
-    ),
-    *_row(
-        "GET", "software_configs", software.configs, "software_configs:index",
-        query=software.CONFIGS,
+        "GET", "template_versions/{version}/functions", service.functions,
+        "stacks:list_template_functions", query=service.FUNCTIONS,
     ),
     *_row(
-        "POST", "software_configs", software.create_config, "software_configs:create",
+        "GET", "software_configs", service.configs, "software_configs:index",
+        query=service.CONFIGS,
+    ),
+    *_row(
+        "POST", "software_configs", service.create_config, "software_configs:create",
         body=bodies.CONFIG,
     ),
-    *_row("GET", "software_configs/{config_id}", software.show_config, "software_configs:show"),
+    *_row("GET", "software_configs/{config_id}", service.show_config, "software_configs:show"),
     *_row(
-        "DELETE", "software_configs/{config_id}", software.delete_config,
+        "DELETE", "software_configs/{config_id}", service.delete_config,
         "software_configs:delete", 204,
     ),
     *_row(
-        "GET", "software_deployments", software.deployments, "software_deployments:index",
-        query=software.DEPLOYMENTS,
+        "GET", "software_deployments", service.deployments, "software_deployments:index",
+        query=service.DEPLOYMENTS,
     ),
     *_row(
-        "POST", "software_deployments", software.create_deployment,
+        "POST", "software_deployments", service.create_deployment,
         "software_deployments:create", body=bodies.DEPLOYMENT,
     ),
     *_row(
-        "GET", "software_deployments/metadata/{server_id}", software.metadata,
+        "GET", "software_deployments/metadata/{server_id}", service.metadata,
         "software_deployments:metadata",
     ),
     *_row(
-        "GET", "software_deployments/{deployment_id}", software.show_deployment,
+        "GET", "software_deployments/{deployment_id}", service.show_deployment,
         "software_deployments:show",
     ),
     *_row(
-        "PUT", "software_deployments/{deployment_id}", software.update_deployment,
+        "PUT", "software_deployments/{deployment_id}", service.update_deployment,
         "software_deployments:update", body=bodies.DEPLOYMENT_UPDATE,
     ),
     *_row(
-        "DELETE", "software_deployments/{deployment_id}", software.delete_deployment,
+        "DELETE", "software_deployments/{deployment_id}", service.delete_deployment,
         "software_deployments:delete", 204,
     ),
-    *_row("GET", "build_info", engines.build_info, "build_info:build_info"),
-    *_row("GET", "services", engines.index, "service:index"),
+    *_row("GET", "build_info", service.build_info, "build_info:build_info"),
+    *_row("GET", "services", service.list_engines, "service:index"),
     # Extensions to Heat.
     Endpoint("GET", "/ext/v1/openapi.json", openapi, "public"),
     Endpoint("GET", "/ext/v1/stacks/{stack}/graph", stacks.graph, "resource:index"),

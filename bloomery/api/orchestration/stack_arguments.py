@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.api.orchestration import arguments, faults
+from bloomery.api.orchestration import arguments, replies
 from bloomery.api.orchestration.call import StackCall
 from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
@@ -51,7 +51,12 @@ class Body:
         """Return the template, from the body or its URL, or None."""
         source = self.document.get("template")
         if source is None:
-            return self._fetched_template()
+            url = self.document.get("template_url")
+            if url is not None and not isinstance(url, str):
+                raise replies.BadRequest(
+                    reason=f"template_url must be a text, not {parse.kind_of(url)}"
+                )
+            return None if url is None else self.parsed_template(self.fetcher.text(url))
         if isinstance(source, str):
             return self.parsed_template(source)
         with self._job(self.size):
@@ -61,20 +66,12 @@ class Body:
             raise self.limits.exceeded("template_bytes", "bytes", "a larger template")
         return template
 
-    def _fetched_template(self) -> Json | None:
-        url = self.document.get("template_url")
-        if url is None:
-            return None
-        if not isinstance(url, str):
-            raise faults.BadRequest(reason=f"template_url must be a text, not {parse.kind_of(url)}")
-        return self.parsed_template(self.fetcher.text(url))
-
     def parsed_template(self, text: str) -> Json:
         """Parse a template from text; as in Heat, the text must have a version key."""
         with self._job(len(text)):
             template = parse.document(text, self.limits)
         if not versions.has_version(template):
-            raise faults.BadRequest(reason=f"Template format version not found: {versions.ADVICE}")
+            raise replies.BadRequest(reason=f"Template format version not found: {versions.ADVICE}")
         return template
 
     @property
@@ -103,7 +100,7 @@ class Body:
         if not names:
             return ()
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise faults.BadRequest(reason=f"{key} must be a list of names")
+            raise replies.BadRequest(reason=f"{key} must be a list of names")
         return tuple(names)
 
     @property
@@ -112,7 +109,7 @@ class Body:
         if values is None:
             return {}
         if not isinstance(values, dict):
-            raise faults.BadRequest(
+            raise replies.BadRequest(
                 reason=f"parameters must be a map from names to values, not {parse.kind_of(values)}"
             )
         return parse.check(values, self.limits, "parameters")
@@ -121,7 +118,7 @@ class Body:
     def files(self) -> Mapping[str, str]:
         source = self.document.get("files")
         if source is not None and not isinstance(source, dict):
-            raise faults.BadValue(
+            raise replies.BadValue(
                 reason=f"files must be a map from names to texts, not {parse.kind_of(source)}"
             )
         if self.document.get("files_container") is not None:
@@ -135,13 +132,13 @@ class Body:
         if source is None:
             return None
         if not isinstance(source, str):
-            raise faults.BadAttribute(
+            raise replies.BadAttribute(
                 reason="tags must be one text with commas between the tags, "
                 f"not {parse.kind_of(source)}"
             )
         tags = tuple(tag for tag in source.split(",") if tag)
         if any(len(tag) > MAX_TAG_CHARS for tag in tags):
-            raise faults.BadRequest(
+            raise replies.BadRequest(
                 reason=f"a tag may have {MAX_TAG_CHARS} characters, and one of tags has more"
             )
         return tags
@@ -153,7 +150,7 @@ class Body:
             return None
         minutes = arguments.natural("timeout_mins", value)
         if minutes > MOST_MINUTES:
-            raise faults.BadRequest(
+            raise replies.BadRequest(
                 reason=f"cannot take timeout_mins = {minutes}: {MOST_MINUTES} is the most",
             )
         return minutes
@@ -167,28 +164,24 @@ class Body:
             isinstance(basis, dict) and all(isinstance(s, dict) for s in sections)
         ):
             return basis
-        raise faults.BadRequest(reason=f"{PLAN_BASIS} must be the basis of a plan, from a preview")
+        raise replies.BadRequest(reason=f"{PLAN_BASIS} must be the basis of a plan, from a preview")
 
     @property
     def adopt_data(self) -> Json | None:
         source = self.document.get("adopt_stack_data")
         if source is None:
             return None
+        parser = parse.document if isinstance(source, str) else parse.check
         try:
-            data = self._adopt_document(source)
+            with self._job(self.size):
+                data = parser(source, self.limits, "adopt_stack_data")
         except errors.TemplateUnreadable as exc:
-            raise faults.BadRequest(reason=f"Invalid adopt data: {exc}") from None
+            raise replies.BadRequest(reason=f"Invalid adopt data: {exc}") from None
         if not isinstance(data.get("template"), dict):
-            raise faults.BadRequest(
+            raise replies.BadRequest(
                 reason="Invalid adopt data: it has no template; send what abandon or export gave"
             )
         return data
-
-    def _adopt_document(self, source: Any) -> Json:
-        with self._job(self.size):
-            if isinstance(source, str):
-                return parse.document(source, self.limits, "adopt_stack_data")
-            return parse.check(source, self.limits, "adopt_stack_data")
 
     def _job(self, size: int) -> AbstractContextManager[None]:
         """Parse large documents one at a time, so that small requests are served in between."""
@@ -205,7 +198,7 @@ def body_of(call: StackCall, *, may_be_empty: bool = False) -> Body:
     """Return the body of a call.  Raises BadRequest for an empty one."""
     document = call.document
     if not document and not may_be_empty:
-        raise faults.BadRequest(reason=_NO_TEMPLATE)
+        raise replies.BadRequest(reason=_NO_TEMPLATE)
     conf = call.context.services.conf
     return Body(
         document=document,
@@ -226,7 +219,7 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
     adopt_data = body.adopt_data
     template = body.template
     if template is None and adopt_data is None and not existing:
-        raise faults.BadRequest(reason=_NO_TEMPLATE)
+        raise replies.BadRequest(reason=_NO_TEMPLATE)
     return StackArguments(
         template=template,
         parameters=body.parameters,

@@ -1,19 +1,27 @@
-"""Stacks: lists, and actions on one stack."""
+"""Stacks: lists, actions on one stack, snapshots, and redirects to the URL of a stack."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode
 
 from bloomery.api.declare import Reply
-from bloomery.api.orchestration import arguments, faults, identity, stack_arguments
+from bloomery.api.orchestration import arguments, replies, stack_arguments, views
 from bloomery.api.orchestration.call import StackCall
-from bloomery.api.orchestration.views import stacks as views
-from bloomery.model.stack_views import STACK_FILTERS, STACK_SORT_KEYS, StackArguments, StackQuery
+from bloomery.model.stack_views import (
+    STACK_FILTERS,
+    STACK_SORT_KEYS,
+    StackArguments,
+    StackIdentity,
+    StackQuery,
+)
 
 Json = dict[str, Any]
 
 ACTIONS: Final = ("suspend", "resume", "check", "cancel_update", "cancel_without_rollback")
+_ARN_FIELDS: Final = 6
+_SERVICE: Final = ["openstack", "heat"]
 
 
 # --------------------------------------------------------------------------------------- lists
@@ -55,10 +63,14 @@ def index(call: StackCall, **query: Any) -> Json:
     stacks = call.operations.list_stacks(call.request, scope)
     with_project = scope.everybody
     document: Json = {
-        "stacks": [views.listed(call, each, with_project=with_project) for each in stacks]
+        "stacks": [views.stack_in_list(call, each, with_project=with_project) for each in stacks]
     }
     if scope.limit and len(stacks) == scope.limit:
-        document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].uuid)}]
+        # this request with another marker
+        pairs = parse_qsl(call.query_string, keep_blank_values=True)
+        pairs = [(name, text) for name, text in pairs if name != "marker"]
+        encoded = urlencode([*pairs, ("marker", stacks[-1].uuid)])
+        document["links"] = [{"rel": "next", "href": f"{call.link('stacks')}?{encoded}"}]
     if query.get("with_count"):
         document["count"] = call.operations.count_stacks(call.request, scope)
     return document
@@ -67,14 +79,7 @@ def index(call: StackCall, **query: Any) -> Json:
 def detail(call: StackCall) -> Json:
     """List stacks under another policy rule; Heat ignores all arguments here."""
     stacks = call.operations.list_stacks_in_detail(call.request, StackQuery())
-    return {"stacks": [views.listed(call, each) for each in stacks]}
-
-
-def _next(call: StackCall, marker: str) -> str:
-    """Return the URL of the next page: this request with another marker."""
-    pairs = parse_qsl(call.query_string, keep_blank_values=True)
-    kept = [(name, text) for name, text in pairs if name != "marker"]
-    return f"{call.link('stacks')}?{urlencode([*kept, ('marker', marker)])}"
+    return {"stacks": [views.stack_in_list(call, each) for each in stacks]}
 
 
 # ------------------------------------------------------------------------------------ create
@@ -84,23 +89,23 @@ def create(call: StackCall) -> Reply:
     """Create or adopt a stack; the answer has the id and the links only."""
     name, new = _new_stack(call)
     stack = call.operations.create_stack(call.request, name, new)
-    document = {"id": stack.uuid, "links": [identity.link(call, "self", stack)]}
-    return Reply(document={"stack": document}, location=identity.url(call, stack))
+    document = {"id": stack.uuid, "links": [call.stack_link("self", stack)]}
+    return Reply(document={"stack": document}, location=call.stack_url(stack))
 
 
 def preview(call: StackCall) -> Json:
     name, new = _new_stack(call)
     stack = call.operations.preview_stack(call.request, name, new)
-    return {"stack": views.previewed(call, stack), "plan": dict(stack.plan)}
+    return {"stack": views.stack_in_preview(call, stack), "plan": dict(stack.plan)}
 
 
 def _new_stack(call: StackCall) -> tuple[Any, StackArguments]:
     """Return name and arguments; the engine validates the name."""
     body = stack_arguments.body_of(call)
     if "stack_name" not in body.document:
-        raise faults.BadRequest(reason="cannot name the stack: stack_name is missing")
+        raise replies.BadRequest(reason="cannot name the stack: stack_name is missing")
     if "converge" in body.document:
-        raise faults.BadRequest(reason="converge is for updates: leave it out of a create")
+        raise replies.BadRequest(reason="converge is for updates: leave it out of a create")
     return body.document["stack_name"], stack_arguments.read(body)
 
 
@@ -109,13 +114,13 @@ def _new_stack(call: StackCall) -> tuple[Any, StackArguments]:
 
 def show(call: StackCall, stack_name: str, stack_id: str, *, resolve_outputs: bool = True) -> Json:
     stack = call.operations.show_stack(
-        call.request, identity.of(call, stack_name, stack_id), resolve_outputs=resolve_outputs
+        call.request, call.stack(stack_name, stack_id), resolve_outputs=resolve_outputs
     )
-    return {"stack": views.shown(call, stack)}
+    return {"stack": views.stack(call, stack)}
 
 
 def update(call: StackCall, stack_name: str, stack_id: str) -> None:
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     call.operations.update_stack(call.request, stack, _changes(call))
 
 
@@ -124,7 +129,7 @@ def preview_update(
 ) -> Json:
     preview = call.operations.preview_update_stack(
         call.request,
-        identity.of(call, stack_name, stack_id),
+        call.stack(stack_name, stack_id),
         _changes(call),
         show_nested=show_nested,
     )
@@ -139,27 +144,27 @@ def _changes(call: StackCall) -> StackArguments:
 
 
 def delete(call: StackCall, stack_name: str, stack_id: str) -> None:
-    call.operations.delete_stack(call.request, identity.of(call, stack_name, stack_id))
+    call.operations.delete_stack(call.request, call.stack(stack_name, stack_id))
 
 
 def abandon(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    return call.operations.abandon_stack(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.abandon_stack(call.request, call.stack(stack_name, stack_id))
 
 
 def export(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    return call.operations.export_stack(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.export_stack(call.request, call.stack(stack_name, stack_id))
 
 
 def act(call: StackCall, stack_name: str, stack_id: str) -> None:
     """Start the action that is the body's only key; its value is ignored."""
     names = list(call.document)
     if len(names) != 1 or names[0] not in ACTIONS:
-        raise faults.BadRequest(
+        raise replies.BadRequest(
             reason=f"cannot do {', '.join(names)[:200] or 'nothing'}: "
             f"the body must have one key of {', '.join(ACTIONS)}"
         )
     order = getattr(call.operations, f"stack_{names[0]}")
-    order(call.request, identity.of(call, stack_name, stack_id))
+    order(call.request, call.stack(stack_name, stack_id))
 
 
 def explain(call: StackCall, stack: str) -> Json:
@@ -178,22 +183,88 @@ def graph(call: StackCall, stack: str) -> Json:
 
 
 def template(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    return call.operations.get_template(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_template(call.request, call.stack(stack_name, stack_id))
 
 
 def environment(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    return call.operations.get_environment(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_environment(call.request, call.stack(stack_name, stack_id))
 
 
 def files(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    return call.operations.get_files(call.request, identity.of(call, stack_name, stack_id))
+    return call.operations.get_files(call.request, call.stack(stack_name, stack_id))
 
 
 def outputs(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    listed = call.operations.list_outputs(call.request, identity.of(call, stack_name, stack_id))
-    return {"outputs": [views.named_output(each) for each in listed]}
+    listed = call.operations.list_outputs(call.request, call.stack(stack_name, stack_id))
+    return {"outputs": [views.output_in_list(each) for each in listed]}
 
 
 def output(call: StackCall, stack_name: str, stack_id: str, output_key: str) -> Json:
-    stack = identity.of(call, stack_name, stack_id)
+    stack = call.stack(stack_name, stack_id)
     return {"output": views.output(call.operations.show_output(call.request, stack, output_key))}
+
+
+# ---------------------------------------------------------------------------------------- snapshots
+
+
+def create_snapshot(call: StackCall, stack_name: str, stack_id: str) -> Json:
+    name = (call.optional_document or {}).get("name")
+    if not (name is None or isinstance(name, str)):
+        raise replies.BadRequest(reason="the name of a snapshot must be a text")
+    stack = call.stack(stack_name, stack_id)
+    # as in Heat, this answer does not wrap the snapshot, and that of GET does
+    return views.snapshot(call.operations.stack_snapshot(call.request, stack, name))
+
+
+def list_snapshots(call: StackCall, stack_name: str, stack_id: str) -> Json:
+    stack = call.stack(stack_name, stack_id)
+    snapshots = call.operations.stack_list_snapshots(call.request, stack)
+    return {"snapshots": [views.snapshot(each) for each in snapshots]}
+
+
+def show_snapshot(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> Json:
+    stack = call.stack(stack_name, stack_id)
+    snapshot = call.operations.show_snapshot(call.request, stack, snapshot_id)
+    return {"snapshot": views.snapshot(snapshot)}
+
+
+def delete_snapshot(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> None:
+    stack = call.stack(stack_name, stack_id)
+    call.operations.delete_snapshot(call.request, stack, snapshot_id)
+
+
+def restore_snapshot(call: StackCall, stack_name: str, stack_id: str, snapshot_id: str) -> None:
+    stack = call.stack(stack_name, stack_id)
+    call.operations.stack_restore(call.request, stack, snapshot_id)
+
+
+# ---------------------------------------------------------------------------------------- redirects
+
+
+def find(call: StackCall, stack: str) -> Reply:
+    """Redirect a name, an id or an ARN; segments of an ARN below the stack are kept.
+
+    An ARN is arn:openstack:heat::{project}:stacks/{name}/{id}{path}.  Text that is no ARN of a
+    stack counts as a name.  Clients repeat the request at the Location.
+    """
+    fields = stack.split(":", _ARN_FIELDS - 1)
+    path = fields[-1].split("/")
+    if len(fields) < _ARN_FIELDS or fields[1:3] != _SERVICE or len(path) < 3:
+        return _redirect(call, call.operations.identify_stack(call.request, stack))
+    arn = ":".join([*fields[:-1], "/".join(path[:3])])
+    segments = [unquote(segment) for segment in path[3:]]
+    return _redirect(call, call.operations.identify_stack(call.request, arn), *segments)
+
+
+def find_part(part: str) -> Callable[[StackCall, str], Reply]:
+    """Return the function that redirects to a part of a stack."""
+
+    def find(call: StackCall, stack: str) -> Reply:
+        return _redirect(call, call.operations.identify_stack(call.request, stack), part)
+
+    return find
+
+
+def _redirect(call: StackCall, stack: StackIdentity, *segments: str) -> Reply:
+    query = f"?{call.query_string}" if call.query_string else ""
+    return Reply(location=call.stack_url(stack, *segments) + query)

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from bloomery.api import server
-from bloomery.api.orchestration import faults
+from bloomery.api.orchestration import replies
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 
@@ -18,7 +18,7 @@ def address():
     def nobody(environ, start_response):
         raise AssertionError
 
-    serving = server.make(nobody, Conf(api=Api(port=0)), fault=faults.unparsed)
+    serving = server.make(nobody, Conf(api=Api(port=0)), fault=replies.unparsed)
     serving.start()
     yield serving.address
     serving.stop()
