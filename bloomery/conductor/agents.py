@@ -22,7 +22,6 @@ from bloomery.conductor.workers import Slot
 from bloomery.db import nodes, rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
-from bloomery.model.request import Request
 from bloomery.model.rules import agents
 from bloomery.model.step import find_parked
 from bloomery.outcome import Done
@@ -36,14 +35,16 @@ _CERTIFICATE: Final = "agent_verify_ca"  # in driver_internal_info: the path of 
 # ------------------------------------------------------------------------------------ tokens
 
 
-def make_token(runtime: ConductorRuntime, node_uuid: str, caller: str | None) -> str:
+def get_node_with_token(context: Context, node_uuid: str, caller: str | None = None) -> Json:
     """Return the token for the node's agent at ``caller``, or stars if another agent has it.
 
     Takes no lock: an agent looks its node up while a flow holds the node.
     """
+    runtime = context.runtime
     new = runtime.sealer.seal_under(nodes.AGENT_TOKEN, secrets.new_token())
     sealed = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, new, caller))
-    return secrets.MASK if sealed is None else str(runtime.sealer.open(sealed))
+    token = secrets.MASK if sealed is None else str(runtime.sealer.open(sealed))
+    return {"uuid": node_uuid, "agent_token": token}
 
 
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
@@ -123,7 +124,16 @@ def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
 # --------------------------------------------------------------------------------- heartbeats
 
 
-def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str | None) -> None:
+def receive(
+    context: Context,
+    node_uuid: str,
+    callback_url: str,
+    agent_version: str | None,
+    agent_token: str | None,
+    agent_verify_ca: str | None,
+    agent_status: str | None,
+    agent_status_message: str | None,
+) -> None:
     """Record an agent's heartbeat, and resume the flow that waits for it.
 
     A heartbeat is ignored in states that expect none.  A busy node ignores it too, unless it is the
@@ -131,17 +141,21 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
     later, in a batch.  ``rpc.contract`` lists the errors.
     """
     runtime = context.runtime
+    heartbeat = Heartbeat(
+        callback_url=callback_url, agent_version=agent_version, verify_ca=agent_verify_ca,
+        status=agent_status, status_message=agent_status_message,
+    )  # fmt: skip
     _check_call(runtime, heartbeat)
     with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as task:
         node = task.node
-        _check_token(runtime, node, token)
+        _check_token(runtime, node, agent_token)
         is_kept = _is_certificate_kept(node, heartbeat.verify_ca)
         if node.provision_state not in _states(runtime, node):
             LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
             return
         if is_kept and _is_stored(node, heartbeat) and _defer(task, heartbeat):
             return
-    _take_locked(context, node, heartbeat, token)
+    _take_locked(context, node, heartbeat, agent_token)
 
 
 def _is_stored(node: Node, heartbeat: Heartbeat) -> bool:
@@ -247,10 +261,10 @@ def _fail_in_maintenance(task: TaskManager, slot: Slot) -> None:
 
 
 def continue_inspection(
-    runtime: ConductorRuntime, request: Request, node_uuid: str, inventory: Json, plugin_data: Json
+    context: Context, node_uuid: str, inventory: Json, plugin_data: Json
 ) -> None:
     """Resume the inspection that waits for this inventory; the resumed step stores it."""
-    with tasks.order(runtime, request, node_uuid, "continue_inspection") as (task, slot):
+    with tasks.order(context, node_uuid, "continue_inspection") as (task, slot):
         state = task.node.provision_state
         runs = flows.open_runs(task)
         if state == State.INSPECTWAIT and find_parked(runs) is not None:
@@ -258,7 +272,7 @@ def continue_inspection(
             args = {"inventory": inventory, "plugin_data": plugin_data}
             task.node.driver_internal_info.pop(agents.BOOT_RETRIES, None)
             runner.resume(task, slot, "resume", flows.load(task, runs), args)
-        elif state == State.ENROLL and runtime.conf.auto_discovery.enabled and not runs:
+        elif state == State.ENROLL and task.runtime.conf.auto_discovery.enabled and not runs:
             _require_in_band(task)
             enrollment.start_discovery(task, slot, inventory, plugin_data)
         else:

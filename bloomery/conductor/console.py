@@ -13,24 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import notification_utils, runner, writes
+from bloomery.conductor import notification_utils, runner, tasks, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
-from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.model.step import internal_step
 
 EmitEvent = Callable[[EncodedWrite], None]
 INFO: Final = "console"  # in driver_internal_info: {conductor, incarnation, error}
-
-
-def show(task: TaskManager) -> dict[str, str] | None:
-    """Return the connection details of the console; None while it is off."""
-    if not task.node.console_enabled:
-        return None
-    task.driver.console.validate(task)
-    return task.driver.console.get_console(task)
 
 
 # --------------------------------------------------------------------- on the way elsewhere
@@ -104,14 +95,23 @@ def _stop(task: TaskManager) -> None:
 # --------------------------------------------------------------------------------- on request
 
 
-def start_switch(task: TaskManager, slot: Slot, enabled: bool) -> None:
+def set_console_mode(context: Context, node_uuid: str, enabled: bool) -> None:
     """Start a flow that switches the console, unless it is in that state already."""
-    task.driver.console.validate(task)
-    has_failed = "error" in task.node.driver_internal_info.get(INFO, ())
-    if task.node.console_enabled == enabled and not has_failed:
-        return
-    step = internal_step("console", "switch", {"enabled": enabled})
-    runner.start(task, slot, CONSOLE, step, _notification(task, "start"))
+    with tasks.order(context, node_uuid, "console") as (task, slot):
+        task.driver.console.validate(task)
+        has_failed = "error" in task.node.driver_internal_info.get(INFO, ())
+        if task.node.console_enabled == enabled and not has_failed:
+            return
+        step = internal_step("console", "switch", {"enabled": enabled})
+        runner.start(task, slot, CONSOLE, step, _notification(task, "start"))
+
+
+def get_console_information(context: Context, node_uuid: str) -> dict[str, Any] | None:
+    with tasks.shared(context, node_uuid) as task:
+        if not task.node.console_enabled:
+            return None
+        task.driver.console.validate(task)
+        return task.driver.console.get_console(task)
 
 
 def _notification(task: TaskManager, status: str) -> EncodedWrite:
@@ -129,12 +129,8 @@ def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
-    return Transition(event=None, writes=_give_up(task, failure.sentence))
-
-
-def _give_up(task: TaskManager, sentence: str) -> list[EncodedWrite]:
-    entry = writes.failure_entry(task.context, task.node, sentence, "console")
-    return [_notification(task, "error"), entry]
+    entry = writes.failure_entry(task.context, task.node, failure.sentence, "console")
+    return Transition(event=None, writes=[_notification(task, "error"), entry])
 
 
 CONSOLE: Final = Phase(

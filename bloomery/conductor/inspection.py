@@ -18,7 +18,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import bmc_sharing, inspection_rules, writes
+from bloomery.conductor import bmc_sharing, record_rules, writes
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.conf import Conf
@@ -95,7 +95,7 @@ def _apply_rules(task: TaskManager, draft: Draft) -> None:
     conf = task.runtime.conf.inspection_rules
     built_in = builtin.load(conf.built_in_rules) if conf.built_in_rules else ()
     with task.runtime.db.read() as conn:
-        stored = inspection_rules.list_opened(conn, task.runtime.sealer)
+        stored = record_rules.list_inspection_rules(conn, task.runtime.sealer)
     powers = engine.Powers(
         mask_secrets=conf.mask_secrets, reveal=task.runtime.sealer.open, call=calls.Caller.of(conf)
     )

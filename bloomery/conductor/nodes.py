@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import allocations, bmc_sharing, console, row_updates, task_manager
+from bloomery.conductor import agents, allocations, bmc_sharing, console, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
@@ -82,12 +81,12 @@ def _encoded(node: Node) -> Json:
 # ------------------------------------------------------------------------------------- update
 
 
-def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
+def update(context: Context, node_uuid: str, patch: list[Json], reset_interfaces: bool) -> None:
     """Apply a JSON patch to the node's row, which the same transaction reads."""
     runtime = context.runtime
     prepared = _PATCHER.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     paths = [op["path"] for op in patch]
-    event = CrudEvent(context, "node", uuid, "update", {"patched": paths})
+    event = CrudEvent(context, "node", node_uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> Node | None:
         rules.refuse_while_busy(node, patch)
@@ -100,13 +99,13 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
             _require_chassis(conn, changed["chassis_uuid"])
         moved = bmc_sharing.check_changed(context, conn, node, changed)
         if changed:
-            nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
+            nodes.update(conn, node_uuid, rows.encode(changed, model.OBJECTS))
             allocations.follow(context, conn, node, changed)
         event(conn)
         return moved
 
     with event.publishing(lambda node: _PATCHER.apply(node, prepared)):
-        moved = row_updates.change(context, uuid, work)
+        moved = row_updates.change(context, node_uuid, work)
     if moved is not None:
         bmc_sharing.warn(context, moved)
 
@@ -149,9 +148,9 @@ def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) 
 # ----------------------------------------------------------------------- delete, maintenance
 
 
-def destroy(context: Context, uuid: str) -> None:
+def destroy(context: Context, node_uuid: str) -> None:
     """Delete a node and its records in one commit, unless a console must be stopped first."""
-    event = CrudEvent(context, "node", uuid, "delete")
+    event = CrudEvent(context, "node", node_uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> bool:
         event.snapshot_deletion(node)
@@ -159,13 +158,14 @@ def destroy(context: Context, uuid: str) -> None:
         if node.console_enabled:
             return False
         allocations.release(context, node)(conn)
-        nodes.delete(conn, uuid)
+        nodes.delete(conn, node_uuid)
         event(conn)
         return True
 
     with event.publishing():
-        if not row_updates.change(context, uuid, work):
-            _destroy_with_console(context, uuid, event)
+        if not row_updates.change(context, node_uuid, work):
+            _destroy_with_console(context, node_uuid, event)
+    agents.drop_certificate(context.runtime, node_uuid)
 
 
 def _destroy_with_console(context: Context, uuid: str, event: CrudEvent) -> None:
@@ -187,25 +187,27 @@ def _check_deletable(context: Context, node: Node) -> None:
     rules.check_deletable(node, also_available=allowed)
 
 
-def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -> None:
+def set_maintenance(
+    context: Context, node_uuid: str, maintenance: bool, reason: str | None
+) -> None:
     """Begin, take over or end a maintenance.  One commit."""
-    values = rules.maintenance_of_operator(on, reason)
-    event = CrudEvent(context, "node", uuid, "maintenance_set", {"maintenance": on})
+    values = rules.maintenance_of_operator(maintenance, reason)
+    event = CrudEvent(context, "node", node_uuid, "maintenance_set", {"maintenance": maintenance})
 
     def work(conn: sa.Connection, node: Node) -> None:
-        nodes.update(conn, uuid, values)
+        nodes.update(conn, node_uuid, values)
         event.snapshot_change(node, values)(conn)
 
     with event.publishing(lambda node: values):
-        row_updates.change(context, uuid, work)
+        row_updates.change(context, node_uuid, work)
 
 
 # ------------------------------------------------------------------------------------- traits
 
 
-def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: bool) -> None:
+def add_traits(context: Context, node_uuid: str, traits: list[str], replace: bool) -> None:
     """Add these traits, or replace all traits by them.  One commit."""
-    event = CrudEvent(context, "node", uuid, "update", {"traits": list(traits)})
+    event = CrudEvent(context, "node", node_uuid, "update", {"traits": list(traits)})
 
     def change(node: Node) -> Json:
         kept = () if replace else node.traits
@@ -213,20 +215,20 @@ def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: b
 
     def work(conn: sa.Connection, node: Node) -> None:
         if replace:
-            nodes.remove_traits(conn, uuid, None)
+            nodes.remove_traits(conn, node_uuid, None)
         changed = change(node)
         event.snapshot_change(node, changed, touched=False)
         rules.check_number_of_traits(node, changed["traits"])
-        nodes.add_traits(conn, uuid, traits)
+        nodes.add_traits(conn, node_uuid, traits)
         event(conn)
 
     with event.publishing(change):
-        row_updates.change(context, uuid, work)
+        row_updates.change(context, node_uuid, work)
 
 
-def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> None:
+def remove_traits(context: Context, node_uuid: str, traits: list[str] | None) -> None:
     """Remove these traits; None removes all.  Raises NodeTraitNotFound.  One commit."""
-    event = CrudEvent(context, "node", uuid, "update", {"traits": []})
+    event = CrudEvent(context, "node", node_uuid, "update", {"traits": []})
 
     def change(node: Node) -> Json:
         removed = node.traits if traits is None else traits
@@ -236,8 +238,8 @@ def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> 
         missing = [trait for trait in traits or () if trait not in node.traits]
         if missing:
             raise errors.NodeTraitNotFound(node=errors.name_of(node), trait=missing[0])
-        nodes.remove_traits(conn, uuid, traits)
+        nodes.remove_traits(conn, node_uuid, traits)
         event.snapshot_change(node, change(node), touched=False)(conn)
 
     with event.publishing(change):
-        row_updates.change(context, uuid, work)
+        row_updates.change(context, node_uuid, work)

@@ -12,12 +12,13 @@ from typing import Any, Final
 from oslo_utils import strutils
 
 from bloomery import errors
-from bloomery.conductor import power_change, runner, states, writes
+from bloomery.conductor import power_change, runner, states, tasks, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
     emit_power_state_corrected_notification,
 )
 from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with, records_failure
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -35,6 +36,15 @@ def _with_result(outcome: Outcome | None, result: Mapping[str, Any]) -> Outcome:
 
 
 # -------------------------------------------------------------------------------------- power
+
+
+def change_power_state(
+    context: Context, node_uuid: str, new_state: str, timeout_s: float | None
+) -> None:
+    with tasks.order(context, node_uuid, new_state) as (task, slot):
+        check(task, new_state)
+        before = steps_of_relatives(task, new_state)
+        start_power(task, slot, new_state, timeout_s=timeout_s, before=before)
 
 
 def start_power(
@@ -161,8 +171,19 @@ POWER: Final = Phase(
 _SETTERS: Final = {"boot_mode": "set_boot_mode", "secure_boot": "set_secure_boot_state"}
 
 
-def start_boot_setting(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
-    """Start a flow that sets the node's ``boot_mode`` or ``secure_boot`` to ``value``."""
+def change_boot_mode(context: Context, node_uuid: str, new_mode: str) -> None:
+    with tasks.order(context, node_uuid, "mode") as (task, slot):
+        verbs.check_boot_mode(task.node, new_mode)
+        _start_boot_setting(task, slot, "boot_mode", new_mode)
+
+
+def change_secure_boot(context: Context, node_uuid: str, on: bool) -> None:
+    with tasks.order(context, node_uuid, "mode") as (task, slot):
+        verbs.check_secure_boot(task.node, on)
+        _start_boot_setting(task, slot, "secure_boot", on)
+
+
+def _start_boot_setting(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
     step = internal_step("management", "set", {"field": field, "value": value})
     runner.start(task, slot, BOOT_SETTINGS, step)
 

@@ -1,24 +1,24 @@
 """Records as rows: create, update, delete, each in one commit.
 
-The node of a record is locked for changes, not for a creation.  A noun's ``Rules`` check the
-related rows; ``endpoints.records`` lists them.
+The node of a record is locked for changes, not for a creation.  ``record_rules`` check the related
+rows.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from bloomery.conductor import row_updates
+from bloomery.conductor import record_rules, row_updates
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
 from bloomery.db import nodes, records
+from bloomery.model import nouns
 from bloomery.model.node import Node
 from bloomery.model.noun import Noun, checked, pinned_change
 from bloomery.model.rules import attributes
@@ -28,91 +28,72 @@ Json = dict[str, Any]
 Work: TypeAlias = Callable[[sa.Connection, Node | None], None]
 
 
-def _accept(*_args: object) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """Further checks inside the transaction; each raises a Failure.
-
-    ``check(context, values)`` sees the new values alone; for a creation it runs before the
-    transaction. ``create(context, conn, record)`` may set server-chosen fields. ``update(context,
-    conn, node, record, changed)`` gets the record and its changes; changes to other records need
-    their own events.  ``destroy(node, record)``: ``node`` is None for nouns without nodes.
-    """
-
-    check: Callable[[Context, Json], None] = _accept
-    create: Callable[[Context, sa.Connection, Any], None] = _accept
-    update: Callable[[Context, sa.Connection, Any, Any, Json], None] = _accept
-    destroy: Callable[[Any, Any], None] = _accept
-
-
-def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
+def create(context: Context, noun: str, values: Json) -> None:
     """Store a record.  Its node's row is locked, not reserved."""
+    kind, rules = nouns.BY_NAME[noun], record_rules.of(noun)
     attributes.refuse_sealed_in(values)
     rules.check(context, values)
-    record = noun.value(**values)
-    event = CrudEvent(context, noun.name, record.uuid, "create", _facts(noun, values))
+    record = kind.value(**values)
+    facts = {"address": values.get("address")} if "address" in kind.fields else {}
+    event = CrudEvent(context, noun, record.uuid, "create", facts)
     event.snapshot_request(values)
-    for name in noun.secrets:
+    for name in kind.secrets:
         setattr(record, name, context.runtime.sealer.seal(getattr(record, name)))
 
     def work(conn: sa.Connection) -> None:
-        if noun.of_node:
+        if kind.of_node:
             node = nodes.lock_row(conn, record.node_uuid)
             if node is None:
-                raise node_rules.no_such_node(f"the node of a {noun.name}", record.node_uuid)
+                raise node_rules.no_such_node(f"the node of a {noun}", record.node_uuid)
             event.show_to_projects_of(node)
         rules.create(context, conn, record)
-        records.insert(conn, noun, record)
+        records.insert(conn, kind, record)
         event.snapshot_stored(record)(conn)
 
     with event.publishing():
         context.runtime.db.transact(work)
 
 
-def _facts(noun: Noun, values: Json) -> Json:
-    return {name: values.get(name) for name in ("address",) if name in noun.fields}
-
-
-def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequence[Json]) -> None:
+def update(context: Context, noun: str, uuid: str, patch: list[Json]) -> None:
     """Apply a JSON patch to the row, which the same transaction reads."""
-    runtime, patcher = context.runtime, _patcher(noun)
+    kind, rules = nouns.BY_NAME[noun], record_rules.of(noun)
+    runtime, patcher = context.runtime, _patcher(kind)
     prepared = patcher.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
-    event = CrudEvent(context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]})
+    event = CrudEvent(context, noun, uuid, "update", {"patched": [op["path"] for op in patch]})
 
     def work(conn: sa.Connection, node: Node | None) -> None:
-        record = _get(conn, noun, uuid, node)
+        record = _get(conn, kind, uuid, node)
         changed = patcher.apply(record, prepared)
-        if noun.of_node and changed.get("node_uuid") is None:
+        if kind.of_node and changed.get("node_uuid") is None:
             changed.pop("node_uuid", None)  # removing it is accepted and changes nothing
-        for name in changed.keys() & noun.pinned:
-            raise pinned_change(noun, uuid, name, changed[name])
-        for name in changed.keys() & noun.rules.keys():
-            changed[name] = checked(noun, name, changed[name])
+        for name in changed.keys() & kind.pinned:
+            raise pinned_change(kind, uuid, name, changed[name])
+        for name in changed.keys() & kind.rules.keys():
+            changed[name] = checked(kind, name, changed[name])
         rules.check(context, changed)
         event.show_to_projects_of(node).snapshot_change(record, changed, touched=bool(changed))
         rules.update(context, conn, node, record, changed)
         if changed:
-            records.update(conn, noun, uuid, changed)
+            records.update(conn, kind, uuid, changed)
         event(conn)
 
     with event.publishing(lambda record: patcher.apply(record, prepared)):
-        _change(context, noun, uuid, work)
+        _change(context, kind, uuid, work)
 
 
-def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
-    event = CrudEvent(context, noun.name, uuid, "delete")
+def destroy(context: Context, noun: str, uuid: str) -> None:
+    kind, rules = nouns.BY_NAME[noun], record_rules.of(noun)
+    event = CrudEvent(context, noun, uuid, "delete")
 
     def work(conn: sa.Connection, node: Node | None) -> None:
-        record = _get(conn, noun, uuid, node)
+        record = _get(conn, kind, uuid, node)
         event.show_to_projects_of(node).snapshot_deletion(record)
         rules.destroy(node, record)
-        records.delete(conn, noun, uuid)
+        records.delete(conn, kind, uuid)
         event(conn)
 
     with event.publishing():
-        _change(context, noun, uuid, work)
+        _change(context, kind, uuid, work)
 
 
 class _Moved(Exception):

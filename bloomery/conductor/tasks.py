@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -14,41 +15,35 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.drivers.agent_boot import preflight
 from bloomery.drivers.base import Management, RemoteFile
-from bloomery.model.request import PARKING, Request
+from bloomery.model.request import PARKING
 
 T = TypeVar("T")
 
 _API_CALL_S: Final = 30.0  # longest call to a BMC within an API request
 
 
-def exclusive(
-    runtime: ConductorRuntime, request: Request, node_uuid: str, purpose: str
-) -> TaskManager:
+def exclusive(context: Context, node_uuid: str, purpose: str) -> TaskManager:
     """Return an exclusive task that also calls a BMC in back-off.  Raises NodeLocked."""
-    context = Context(runtime=runtime, request=request)
     return task_manager.acquire(context, node_uuid, purpose=purpose, insists=True)
 
 
 @contextmanager
-def order(
-    runtime: ConductorRuntime, request: Request, node_uuid: str, purpose: str
-) -> Iterator[tuple[TaskManager, Slot]]:
+def order(context: Context, node_uuid: str, purpose: str) -> Iterator[tuple[TaskManager, Slot]]:
     """Reserve a worker, then the node, so that a full pool fails before any write.
 
     Raises NoFreeConductorWorker, NodeLocked.
     """
-    with runtime.workers.slot() as slot, exclusive(runtime, request, node_uuid, purpose) as task:
+    with context.runtime.workers.slot() as slot, exclusive(context, node_uuid, purpose) as task:
         yield task, slot
 
 
-def shared(runtime: ConductorRuntime, request: Request, node_uuid: str) -> TaskManager:
+def shared(context: Context, node_uuid: str) -> TaskManager:
     """Return a shared task, which takes no lock."""
-    return task_manager.acquire(Context(runtime=runtime, request=request), node_uuid, shared=True)
+    return task_manager.acquire(context, node_uuid, shared=True)
 
 
 def in_worker(
-    runtime: ConductorRuntime,
-    request: Request,
+    context: Context,
     node_uuid: str,
     work: Callable[[TaskManager], T],
     *,
@@ -61,21 +56,20 @@ def in_worker(
     Raises the errors of ``result_in_worker`` and ``work``.  ``insists``: also call a BMC in
     back-off.
     """
-    context = Context(runtime=runtime, request=request, in_place=True)
+    in_place = replace(context, in_place=True)
 
     def with_node() -> T:
         with task_manager.acquire(
-            context, node_uuid, shared=shared, purpose=purpose, insists=insists,
+            in_place, node_uuid, shared=shared, purpose=purpose, insists=insists,
             budget_s=_API_CALL_S,
         ) as task:  # fmt: skip
             return work(task)
 
-    return result_in_worker(runtime, f"{purpose} of node {node_uuid}", with_node)
+    return result_in_worker(context.runtime, f"{purpose} of node {node_uuid}", with_node)
 
 
 def ask_management(
-    runtime: ConductorRuntime,
-    request: Request,
+    context: Context,
     node_uuid: str,
     purpose: str,
     call: Callable[[TaskManager, Management], T],
@@ -89,9 +83,7 @@ def ask_management(
         task.driver.management.validate(task)
         return call(task, task.driver.management)
 
-    return in_worker(
-        runtime, request, node_uuid, work, purpose=purpose, shared=shared, insists=insists
-    )
+    return in_worker(context, node_uuid, work, purpose=purpose, shared=shared, insists=insists)
 
 
 def look_at(runtime: ConductorRuntime, files: Sequence[RemoteFile]) -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import base64
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import runner, task_manager, tasks, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
-from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
-from bloomery.drivers import base, vendor_methods
+from bloomery.drivers import vendor_methods
 from bloomery.drivers.vendor_methods import VendorMethod
-from bloomery.model.request import Request
 from bloomery.model.step import Step
 from bloomery.model.vendor_call import VendorCall
 from bloomery.outcome import DONE, Again, Outcome
@@ -32,24 +31,35 @@ Json = dict[str, Any]
 # ------------------------------------------------------------------------------------ of a node
 
 
-def list_methods(interface: base.Vendor) -> Json:
-    methods = vendor_methods.of_nodes(type(interface))
+def list_methods(context: Context, node_uuid: str) -> Json:
+    with tasks.shared(context, node_uuid) as task:
+        methods = vendor_methods.of_nodes(type(task.driver.vendor))
     return {name: method.shown() for name, method in methods.items()}
 
 
-def perform(runtime: ConductorRuntime, request: Request, node_uuid: str, call: VendorCall) -> Json:
+def perform(
+    context: Context, node_uuid: str, driver_method: str, http_method: str, info: Json
+) -> Json:
     """Run a node's method, or start it.  Raises InvalidParameterValue before a lock is taken."""
-    with tasks.shared(runtime, request, node_uuid) as task:
+    call = VendorCall(method=driver_method, http_method=http_method, info=info)
+    with tasks.shared(context, node_uuid) as task:
         method = _chosen(task, call)
     if method.async_call and method.require_exclusive_lock:
-        with tasks.order(runtime, request, node_uuid, call.purpose) as (task, slot):
-            _start(task, slot, call)
+        with tasks.order(context, node_uuid, call.purpose) as (task, slot):
+            # The arguments may be secrets.
+            args = {"method": driver_method, "http_method": http_method,
+                    "info": task.runtime.sealer.seal_whole(dict(info))}  # fmt: skip
+            resumable = _chosen(task, call).resumable
+            step = Step(
+                interface="vendor", step="passthru", args=args, internal=True, resumable=resumable
+            )
+            runner.start(task, slot, VENDOR, step)
         return _answer(method, None)
     if method.async_call:
-        runtime.workers.spawn(_run_beside, runtime, request, node_uuid, call)
+        context.runtime.workers.spawn(_run_beside, context, node_uuid, call)
         return _answer(method, None)
     result = tasks.in_worker(
-        runtime, request, node_uuid, lambda task: _run(task, call), purpose=call.purpose,
+        context, node_uuid, lambda task: _run(task, call), purpose=call.purpose,
         shared=not method.require_exclusive_lock, insists=True,
     )  # fmt: skip
     return _answer(method, result)
@@ -81,17 +91,6 @@ def _answer(method: VendorMethod, result: Any) -> Json:
 # ------------------------------------------------------------------------- in the background
 
 
-def _start(task: TaskManager, slot: Slot, call: VendorCall) -> None:
-    """Start a flow that calls the method; the arguments are sealed, as they may be secrets."""
-    method = _chosen(task, call)
-    sealed = task.runtime.sealer.seal_whole(dict(call.info))
-    args = {"method": call.method, "http_method": call.http_method, "info": sealed}
-    step = Step(
-        interface="vendor", step="passthru", args=args, internal=True, resumable=method.resumable
-    )
-    runner.start(task, slot, VENDOR, step)
-
-
 def _passthru(task: TaskManager, method: str, http_method: str, info: Any) -> Outcome:
     opened = task.runtime.sealer.open(info)
     call = VendorCall(method=method, http_method=http_method, info=opened)
@@ -114,43 +113,38 @@ VENDOR: Final = Phase(
 )
 
 
-def _run_beside(
-    runtime: ConductorRuntime, request: Request, node_uuid: str, call: VendorCall
-) -> None:
+def _run_beside(context: Context, node_uuid: str, call: VendorCall) -> None:
     """Run a method without a lock; lock the node only to record a failure."""
-    context = Context(runtime=runtime, request=request, in_place=True)
+    context = replace(context, in_place=True)
     try:
         with task_manager.acquire(context, node_uuid, shared=True, insists=True) as task:
             _run(task, call)
     except Exception as exc:  # noqa: BLE001  the supervisor of its thread
         sentence = f"{call.purpose} failed: {secrets.brief(exc)}"
         LOG.warning("node %s: %s", node_uuid, sentence)
-        _write_failure(context, node_uuid, sentence)
-
-
-def _write_failure(context: Context, node_uuid: str, sentence: str) -> None:
-    try:
-        with task_manager.acquire(context, node_uuid, load_driver=False) as task:
-            task.save(writes.failure_entry(context, task.node, sentence, "vendor"))
-    except errors.Failure as unable:
-        LOG.warning("node %s: cannot write its last_error: %s", node_uuid, unable)
+        try:
+            with task_manager.acquire(context, node_uuid, load_driver=False) as task:
+                task.save(writes.failure_entry(context, task.node, sentence, "vendor"))
+        except errors.Failure as unable:
+            LOG.warning("node %s: cannot write its last_error: %s", node_uuid, unable)
 
 
 # ---------------------------------------------------------------------------------- of a driver
 
 
-def _vendor_of(runtime: ConductorRuntime, driver: str) -> base.Interface:
-    return runtime.registry.default_interface(driver, "vendor")
-
-
-def list_driver_methods(runtime: ConductorRuntime, driver: str) -> Json:
-    methods = vendor_methods.of_drivers(type(_vendor_of(runtime, driver)))
+def list_driver_methods(context: Context, driver: str) -> Json:
+    interface = context.runtime.registry.default_interface(driver, "vendor")
+    methods = vendor_methods.of_drivers(type(interface))
     return {name: method.shown() for name, method in methods.items()}
 
 
-def perform_for_driver(runtime: ConductorRuntime, driver: str, call: VendorCall) -> Json:
+def perform_for_driver(
+    context: Context, driver: str, driver_method: str, http_method: str, info: Json
+) -> Json:
     """Run a driver's method in a worker; a failure of an asynchronous method is logged."""
-    interface = _vendor_of(runtime, driver)
+    runtime = context.runtime
+    call = VendorCall(method=driver_method, http_method=http_method, info=info)
+    interface = runtime.registry.default_interface(driver, "vendor")
     methods = vendor_methods.of_drivers(type(interface))
     method = vendor_methods.choose(methods, call.method, call.http_method, call.info)
     work = getattr(interface, method.attribute)

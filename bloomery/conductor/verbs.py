@@ -1,6 +1,6 @@
 """The provision verbs as a table: event, checks, and flow of each.
 
-    verbs.perform(runtime, request, node_uuid, "active", ProvisionArguments(configdrive=url))
+    verbs.perform(context, node_uuid, "active", {"configdrive": url})
 
 A verb reserves a worker, so that a full pool fails before any write, and then the node.  It checks,
 plans, and fires its event; one transaction moves the node and writes the flow's rows.  The flow
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -29,8 +29,7 @@ from bloomery.conductor import (
     transition,
 )
 from bloomery.conductor.phase import Phase
-from bloomery.conductor.runner import Flow
-from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -40,9 +39,10 @@ from bloomery.db import steps as step_rows
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.node import Node
 from bloomery.model.provision import ProvisionArguments
-from bloomery.model.request import Request
 from bloomery.model.rules import verbs as rules
 from bloomery.model.step import Step
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,6 @@ class Limit:
         return check
 
 
-def _nothing(task: TaskManager, arguments: ProvisionArguments) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowVerb:
     """A verb that starts a flow of ``phase``.
@@ -89,9 +86,9 @@ class FlowVerb:
 
     phase: Phase
     steps: Callable[[TaskManager, ProvisionArguments], Sequence[Step] | None]
-    check: Callable[[TaskManager, ProvisionArguments], None] = _nothing
+    check: Callable[[TaskManager, ProvisionArguments], None] = lambda *_: None
     files: Callable[[TaskManager, ProvisionArguments], Sequence[RemoteFile]] = lambda *_: ()
-    begin: Callable[[TaskManager, ProvisionArguments], None] = _nothing
+    begin: Callable[[TaskManager, ProvisionArguments], None] = lambda *_: None
     limit: Limit | None = None
     target_state: State | None = None
 
@@ -175,13 +172,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
 _PURPOSES: Final = {"delete": "undeploy"}  # the lock's purpose, where it is not the event
 
 
-def perform(
-    runtime: ConductorRuntime,
-    request: Request,
-    node_uuid: str,
-    verb: str,
-    arguments: ProvisionArguments,
-) -> None:
+def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> None:
     """Carry out a verb; return once the move is committed and the worker has started.
 
     Raises NoFreeConductorWorker, NodeLocked, InvalidStateRequested, and the errors of the verb's
@@ -189,16 +180,17 @@ def perform(
     """
     event = states.VERBS[verb]
     purpose, row = _PURPOSES.get(event, event), TABLE[event]
+    parsed = ProvisionArguments(**arguments)
     files: Sequence[RemoteFile] = ()
     while True:
-        with tasks.order(runtime, request, node_uuid, purpose) as (task, slot):
+        with tasks.order(context, node_uuid, purpose) as (task, slot):
             rules.require_edge(task.node, verb)
             if not isinstance(row, FlowVerb):
                 return row(task, slot)
-            files = _start_flow(task, slot, event, row, arguments, files)
+            files = _start_flow(task, slot, event, row, parsed, files)
         if not files:
             return None
-        tasks.look_at(runtime, files)  # without the lock; the next turn takes what was looked at
+        tasks.look_at(context.runtime, files)  # without the lock, before the next attempt
 
 
 def _start_flow(
@@ -224,34 +216,25 @@ def _start_flow(
     if planned is None:
         task.process_event(event)
         return ()
-    flow = runner.plan(task, verb.phase, planned)
-    required = [verb.limit.requirement(task)] if verb.limit is not None else []
-    task.process_event(
-        event,
-        callback=runner.launch,
-        call_args=(slot, flow),
-        err_handler=_put_back(task, flow),
-        target_state=verb.target_state,
-        journal=[*_give_up_waiting_flow(task.node), *flow.opening, *required],
-    )
-    return ()
-
-
-def _give_up_waiting_flow(node: Node) -> list[Write]:
-    """Return the write that ends a parked flow when another one begins."""
-    if node.provision_state in states.WAIT_STATES | states.HOLD_STATES:
-        return [lambda conn: step_rows.give_up(conn, node.uuid)]
-    return []
-
-
-def _put_back(
-    task: TaskManager, flow: Flow
-) -> Callable[[Exception, Node, str | None, str | None], None]:
-    """Return the hook that puts the node back if no worker starts."""
+    flow, node_uuid = runner.plan(task, verb.phase, planned), task.node.uuid
+    journal: list[Write] = [*flow.opening]
+    if task.node.provision_state in states.WAIT_STATES | states.HOLD_STATES:
+        journal.insert(0, lambda conn: step_rows.give_up(conn, node_uuid))  # the parked flow
+    if verb.limit is not None:
+        journal.append(verb.limit.requirement(task))
 
     def put_back(exc: Exception, node: Node, state: str | None, target: str | None) -> None:
+        """Put the node back, as no worker has started."""
         runner.clear_step_fields(flow)
         reason = secrets.brief(exc)
         task.save(flow.cancelled, *transition.undo(task.context, node, state, target, reason))
 
-    return put_back
+    task.process_event(
+        event,
+        callback=runner.launch,
+        call_args=(slot, flow),
+        err_handler=put_back,
+        target_state=verb.target_state,
+        journal=journal,
+    )
+    return ()

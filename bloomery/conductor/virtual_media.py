@@ -8,24 +8,44 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import runner
+from bloomery.conductor import runner, tasks
 from bloomery.conductor.phase import Phase, ends_with, records_failure
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
+from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.base import RemoteFile
 from bloomery.model.node import POWER_FAILURE
 from bloomery.model.step import internal_step
 from bloomery.outcome import Outcome
 
 
-def start_attach(task: TaskManager, slot: Slot, device_type: str, image_url: str) -> None:
+def attach(
+    context: Context,
+    node_uuid: str,
+    device_type: str,
+    image_url: str,
+    image_download_source: str | None,
+) -> None:
     """Start a flow that inserts an image; its URL is sealed, as it may hold a password."""
-    sealed = task.runtime.sealer.seal_whole(image_url)
-    _start(task, slot, "attach", {"device_type": device_type, "image": sealed})
+    runtime = context.runtime
+    file = RemoteFile(name="image_url", url=image_url)
+    tasks.look_at(runtime, preflight.due(runtime.conf, [file]))
+    with tasks.order(context, node_uuid, "attach media") as (task, slot):
+        sealed = runtime.sealer.seal_whole(image_url)
+        _start(task, slot, "attach", {"device_type": device_type, "image": sealed})
 
 
-def start_detach(task: TaskManager, slot: Slot, device_types: list[str] | None) -> None:
-    """Start a flow that ejects the media of these device types; None: of all."""
-    _start(task, slot, "detach", {"device_types": device_types})
+def detach(context: Context, node_uuid: str, device_types: list[str] | None) -> None:
+    with tasks.order(context, node_uuid, "detach media") as (task, slot):
+        _start(task, slot, "detach", {"device_types": device_types})
+
+
+def get(context: Context, node_uuid: str) -> list[dict[str, Any]]:
+    return tasks.ask_management(
+        context, node_uuid, "list media",
+        lambda task, management: list(management.get_virtual_media(task)), shared=True,
+    )  # fmt: skip
 
 
 def _start(task: TaskManager, slot: Slot, name: str, args: dict[str, Any]) -> None:

@@ -89,15 +89,14 @@ def test_a_role_runs_without_eventlet(role: str, tmp_path: Path):
 def test_the_manager_serves_the_contract(method: str):
     promised = inspect.signature(getattr(contract.Conductor, method))
     served = inspect.signature(getattr(ConductorManager, method))
-    assert served == promised
+    assert served.return_annotation.replace("dict[str, Any]", "Json") == promised.return_annotation
+    _context, *arguments = served.parameters.values()
+    assert arguments == list(promised.parameters.values())[2:]  # after self and the request
 
 
 def test_the_manager_serves_nothing_but_the_contract():
-    served = {
-        name for name, _ in inspect.getmembers(ConductorManager, inspect.isfunction)
-        if not name.startswith("_")
-    }  # fmt: skip
-    assert served <= set(contract.METHODS)
+    served = {name for name in vars(ConductorManager) if not name.startswith("_")}
+    assert served == set(contract.METHODS)
 
 
 @pytest.mark.parametrize("method", sorted(contract.METHODS))

@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 119_942,
-    "lines of the tests": 135_214,  # a row is read again after an event of an older release
+    "lines of the product": 119_695,
+    "lines of the tests": 135_213,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
     "lines of bloomery/cmd": 5233,  # the service of `template run`
-    "lines of bloomery/conductor": 11_432,  # timers that a simulation calls
+    "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
     "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
@@ -48,10 +48,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 789,
-    "functions": 8684,
-    "functions of under ten lines, per mille": 822,  # long functions of revisions are gone
-    "one-caller helpers": 1548,
+    "files of the product": 781,
+    "functions": 8648,
+    "functions of under ten lines, per mille": 821,  # long functions of revisions are gone
+    "one-caller helpers": 1536,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 323,
