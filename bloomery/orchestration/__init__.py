@@ -3,7 +3,7 @@
 Each package imports only packages that are listed before it::
 
     limits       limits of templates and stacks
-    graph/       vertices and edges: order, walks, cycles; imports nothing of Bloomery
+    graph        vertices and edges: order, walks, cycles; imports nothing of Bloomery
     properties/  schemas, constraints and values of a resource's properties
     template/    documents, versions, functions, parameters, environments, definitions
     resources/   one kind of resource per file, behind the handle_* contract

@@ -32,11 +32,10 @@ LIMITS = {
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5547,
-    "lines of bloomery/orchestration": 278,  # the table of operations moved here
+    "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 709,
     "lines of bloomery/orchestration/engine": 3487,
     "lines of bloomery/orchestration/foresight": 1350,  # it alone judges before a traversal
-    "lines of bloomery/orchestration/graph": 232,
     "lines of bloomery/orchestration/plan": 1728,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9478,

@@ -138,7 +138,7 @@ def test_a_walk_tells_who_has_become_ready(diamond: Graph[str]):
     assert walk.finish("a") == ["b", "c"]
     assert walk.finish("c") == []
     assert walk.finish("b") == ["d"]
-    assert list(walk.left) == ["d", "e"]
+    assert list(walk.unmet) == ["d", "e"]
 
 
 SHAPES = {

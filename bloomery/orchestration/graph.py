@@ -1,14 +1,73 @@
-"""The dependency graph."""
+"""A graph of dependencies: its vertices and edges, their order, and cycles.
+
+A key is anything hashable; an edge is a pair (requirer, required).  Results keep the order of
+insertion, so that the same input is always walked, printed and drawn alike.  No function recurses
+or reads an edge twice: ten thousand keys are an ordinary graph::
+
+    needs = Graph([("server", "port"), ("port", "net"), ("volume", None)])
+    list(needs)  # ["net", "volume", "port", "server"]: what is required comes first
+    list(needs.reverse())  # the order of deletion
+
+This module imports nothing else of Bloomery, and defines its own error.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, KeysView
+from collections.abc import Collection, Hashable, Iterable, Iterator, KeysView, Mapping
 from typing import Generic, TypeVar
 
-from bloomery.orchestration.graph.walk import Cycle, Walk, circle_among
-
 K = TypeVar("K", bound=Hashable)
+
+
+class Walk(Generic[K]):
+    """Counts the unmet requirements of each key, so that no step searches all waiting keys.
+
+    The time of a whole walk is linear in keys and edges.  The graph must not change meanwhile::
+
+        walk = needs.walk()
+        ready = list(walk.first)
+        while ready:
+            ready += walk.finish(ready.pop())
+        walk.unmet  # empty, unless some keys need each other
+    """
+
+    def __init__(
+        self, requires: Mapping[K, Collection[K]], required_by: Mapping[K, Collection[K]]
+    ) -> None:
+        self._required_by = required_by
+        self.unmet = {key: len(needs) for key, needs in requires.items()}
+        self.first = [key for key, count in self.unmet.items() if not count]
+
+    def finish(self, key: K) -> list[K]:
+        """Take ``key`` off the graph, once; return the keys that waited for nothing else."""
+        unmet = self.unmet
+        del unmet[key]
+        ready = []
+        for dependant in self._required_by[key]:
+            unmet[dependant] -= 1
+            if not unmet[dependant]:
+                ready.append(dependant)
+        return ready
+
+
+class Cycle(Exception):
+    """Some keys need each other.
+
+    ``keys`` holds one circle: each needs the next, and the last needs the first.
+    ``names`` is the same as text, closed, ready for a message: ["a", "b", "a"].
+    """
+
+    def __init__(self, keys: Iterable[Hashable]) -> None:
+        self.keys = tuple(keys)
+        super().__init__(self.keys)
+
+    @property
+    def names(self) -> list[str]:
+        return [str(key) for key in (*self.keys, *self.keys[:1])]
+
+    def __str__(self) -> str:
+        return " -> ".join(self.names)
 
 
 class Graph(Generic[K]):
@@ -90,10 +149,18 @@ class Graph(Generic[K]):
             key = ready.popleft()
             order.append(key)
             ready.extend(walk.finish(key))
-        circle = circle_among(walk.left, self._requires)
-        if circle:
-            raise Cycle(circle)
-        return order
+        if not walk.unmet:
+            return order
+        # Each of these keys requires another one of them: following requirements must return to a
+        # visited key.  The cycle begins with the key that was added first.
+        key, seen = next(iter(walk.unmet)), dict[K, int]()
+        while key not in seen:
+            seen[key] = len(seen)
+            key = next(need for need in self._requires[key] if need in walk.unmet)
+        circle = list(seen)[seen[key] :]
+        inside = set(circle)
+        at = circle.index(next(each for each in self._requires if each in inside))
+        raise Cycle((*circle[at:], *circle[:at]))
 
     # ------------------------------------------------------------------------------------- copies
 
