@@ -204,6 +204,12 @@ class StoredResource:
         return self.action not in UNBORN and not failed
 
     @property
+    def gone(self) -> bool:
+        """Whether the resource has no real object: never created, or deleted."""
+        deleted = self.action is Action.DELETE and self.status is Status.COMPLETE
+        return deleted or self.action is Action.INIT
+
+    @property
     def previous_properties_uuid(self) -> str | None:
         """The properties before the pending action, if that changes them."""
         return None if self.pending_action is None else self.pending_action.arguments.get("before")

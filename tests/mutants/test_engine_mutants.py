@@ -68,15 +68,15 @@ def open_acts_first_off(patch: Patch) -> None:
 
 def open_acts_off(patch: Patch) -> None:
     """Acts of a traversal that is over are forgotten by whoever takes the tree up."""
-    take_up = StackTree._take_up
+    recover = StackTree._recover
 
     def without(self: StackTree, stack: EngineStack) -> None:
         for row in stack.list_rows():
             if row.pending_action is not None and row.pending_action.traversal != stack.traversal:
                 row.pending_action = None
-        take_up(self, stack)
+        recover(self, stack)
 
-    patch.setattr(StackTree, "_take_up", without)
+    patch.setattr(StackTree, "_recover", without)
 
 
 def frozen_properties_off(patch: Patch) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.cli.terminal import SHOWN_CHARS, as_json, brief, columns, visible
 from bloomery.orchestration.drawing import Box, Picture
-from bloomery.orchestration.engine.events import STACK_TYPE
 from bloomery.orchestration.resources import composite
+from bloomery.orchestration.resources.states import STACK_TYPE
 from bloomery.orchestration.simulation import Event, Result
 from bloomery.orchestration.simulation.results import Error, Output
 from bloomery.orchestration.stack import Stack, children

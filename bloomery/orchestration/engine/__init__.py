@@ -9,10 +9,8 @@ write (see trees.py, and doc/explanation/stack-engine.md for the mechanisms)::
 
 runtime      what all trees of an engine share
 definitions  the definition of a stored stack
-events       the reasons of states and events, in Heat's words
 event_sinks  the sinks that receive the events of a stack
 lifecycle_plugins  plug-ins that are called before and after each action of a stack
-adopt_data   the document from which a stack can be adopted
 resource     a resource and its pending action
 changes      the changes of a tree since its last transaction
 schedule     the time of the next step of each resource

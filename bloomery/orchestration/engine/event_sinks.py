@@ -61,33 +61,26 @@ class EventSinks:
             except queue.Full:
                 LOG.warning("stack %s: sinks are too slow, events are dropped", stack.uuid)
                 return
-        self._begin()
-
-    def flush(self) -> None:
-        """Wait until everything that was sent has been consumed."""
-        self._waiting.join()
-
-    def _begin(self) -> None:
         with self._mutex:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="event-sinks", daemon=True)
                 self._thread.start()
 
+    def flush(self) -> None:
+        """Wait until everything that was sent has been consumed."""
+        self._waiting.join()
+
     def _run(self) -> None:
+        """Hand events to their sinks; an exception is logged, and does not affect other sinks."""
         while True:
             declarations, context, event = self._waiting.get()
             for declaration in declarations:
-                self._consume(declaration, context, event)
+                try:
+                    self._sink(declaration).consume(context, event)
+                except Exception:
+                    kind = declaration.get("type")
+                    LOG.exception("sink %s does not take event %s", kind, event["id"])
             self._waiting.task_done()
-
-    def _consume(
-        self, declaration: Mapping[str, Any], context: Mapping[str, Any], event: dict[str, Any]
-    ) -> None:
-        """Hand an event to a sink; an exception is logged, and does not affect other sinks."""
-        try:
-            self._sink(declaration).consume(context, event)
-        except Exception:
-            LOG.exception("sink %s does not take event %s", declaration.get("type"), event["id"])
 
     def _sink(self, declaration: Mapping[str, Any]) -> EventSink:
         key = json.dumps(declaration, sort_keys=True, default=str)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import ExistingStack, Plan
+from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.stack import Stack, variants
@@ -92,20 +92,17 @@ def planned(
     existing = ExistingStack.of_rows(old, rows, leftovers)
     plan = plans.traversal(old, new, existing, rollback=action is Action.ROLLBACK)
     graph = plan.own()
-    vertices = {key: _vertex(stack, plan, key) for key in graph.keys()}  # noqa: SIM118  # no order
+    vertices = {}
+    for key in graph.keys():  # noqa: SIM118  # no order
+        planned_action, is_make = plan.actions[key], key.phase == MAKE
+        record, verb = planned_action.record, planned_action.verb
+        uuid = None if record is None else record.uuid
+        row = stack.find_row(uuid, key.name)
+        if is_make and row is not None and not row.is_current:
+            verb = Verb.TAKE_BACK
+        end = plan.actions.get(Key(key.name, CLEAN), planned_action) if is_make else planned_action
+        vertices[key] = Vertex(verb.value, uuid, end.verb is Verb.KEEP)
     return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)
-
-
-def _vertex(stack: EngineStack, plan: Plan, key: Key) -> Vertex:
-    action = plan.actions[key]
-    uuid = None if action.record is None else action.record.uuid
-    row = stack.find_row(uuid, key.name)
-    verb = action.verb
-    if key.phase == MAKE and row is not None and not row.is_current:
-        verb = Verb.TAKE_BACK
-    end = plan.actions.get(Key(key.name, CLEAN), action)
-    keep = (end if key.phase == MAKE else action).verb is Verb.KEEP
-    return Vertex(verb.value, uuid, keep)
 
 
 def _implied(vertices: Mapping[Key, Vertex]) -> dict[Key, Vertex]:

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stack_actions import StackActions, clear_hook
 from bloomery.orchestration.engine.stacks import EngineStack
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.states import Action, Status
 
 RESOURCE_ORDERS: Final = frozenset(
@@ -64,7 +63,7 @@ def _signal(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any])
         return
     else:
         text = text if isinstance(text, str) and text else json.dumps(details, default=str)
-        stack.emit_event(row, "SIGNAL", Status.COMPLETE, events.signalled(text))
+        stack.emit_event(row, "SIGNAL", Status.COMPLETE, f"Signal: {text}")
     stack.changes.change_row(row)
     stack.schedule.wake(row.uuid)
 
@@ -81,7 +80,7 @@ def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -
         row.data[model.MARKED_UNHEALTHY] = True
     row.action = Action.CHECK
     row.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
-    row.reason = stack.changes.redaction.masked(str(payload.get("reason") or events.CHANGED))
+    row.reason = stack.changes.redaction.masked(str(payload.get("reason") or states.CHANGED))
     stack.changes.change_row(row)
     stack.emit_event(row, row.action, row.status, row.reason)
 

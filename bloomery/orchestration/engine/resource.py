@@ -9,7 +9,6 @@ from typing import Any
 
 from bloomery.model.stacks import ResourceAction, Stage, StoredResource
 from bloomery.orchestration.engine.stack_values import ReadableResource
-from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.entries import ResourceDefinition
@@ -48,11 +47,6 @@ class EngineResource(StoredResource, ReadableResource):
     @property
     def kind(self) -> type[base.Resource]:
         return self.definitions.kind(self.name)
-
-    @property
-    def gone(self) -> bool:
-        """Whether the resource has no real object: never created, or deleted."""
-        return gone(self)
 
     @property
     def has_values(self) -> bool:

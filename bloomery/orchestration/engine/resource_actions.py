@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model.stacks import MARKED_UNHEALTHY
-from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource, ResourceAction, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
@@ -79,7 +78,7 @@ def update(
     _open(stack, row, Action.UPDATE, arguments)
     try:
         values, _metadata = read_values(stack, row)
-        reason = events.CHANGED
+        reason = states.CHANGED
         if stack.action is Action.ROLLBACK:
             effect = row.kind.effect_of_update(row.properties, values, properties)
             reason = effect.reason if effect.loses_data else reason
@@ -96,7 +95,7 @@ def delete(stack: EngineStack, row: EngineResource, *, keep: bool) -> None:
     _open(stack, row, Action.DELETE, phase=CLEAN)
     is_there = row.has_values or row.physical_id is not None
     if keep and is_there and hasattr(row.kind, "handle_retain"):
-        _arguments(row)[RETAIN] = True
+        _open_action(row).arguments[RETAIN] = True
         _start(stack, row)
     else:
         _delete(stack, row, keep=keep)
@@ -130,7 +129,7 @@ def adopt_external(stack: EngineStack, row: EngineResource) -> None:
         _fail(stack, row, exc)
         return
     if hasattr(row.kind, f"handle_{MARK}"):
-        _arguments(row)[MARK] = True
+        _open_action(row).arguments[MARK] = True
         stack.schedule.due_next.append(row)
     else:
         _complete(stack, row)
@@ -147,7 +146,7 @@ def perform(stack: EngineStack, row: EngineResource, action: Action) -> None:
     """Suspend, resume, check or snapshot; a kind without a handler has nothing to do."""
     has_handler = hasattr(row.kind, f"handle_{action.lower()}")
     if action is Action.CHECK and not has_handler:
-        reason = events.not_supported(action, row.type)
+        reason = f"{action} not supported for {row.type}"
         _change(stack, row, action, Status.COMPLETE, reason)
         return
     _open(stack, row, action)
@@ -167,7 +166,7 @@ def fail(stack: EngineStack, row: EngineResource, action: Action, exc: Exception
 def replace(stack: EngineStack, row: EngineResource) -> None:
     """Emit the events of an update that requires replacement, without calling the kind."""
     _change(stack, row, Action.UPDATE, Status.IN_PROGRESS)
-    _change(stack, row, Action.UPDATE, Status.COMPLETE, events.replacement(row.name))
+    _change(stack, row, Action.UPDATE, Status.COMPLETE, states.replacement(row.name))
 
 
 def _open(
@@ -223,17 +222,13 @@ def _open_action(row: EngineResource) -> ResourceAction:
     return row.pending_action
 
 
-def _arguments(row: EngineResource) -> dict[str, Any]:
-    return _open_action(row).arguments
-
-
 def _freeze(stack: EngineStack, row: EngineResource, properties: Mapping[str, Any]) -> None:
     stack.changes.stored_size.add(row, properties)
     has_secret = stack.hides or any(row.kind.secrets_in(properties))
     row.properties_uuid = stack.changes.add_properties(properties, has_secret=has_secret)
 
 
-def _start(stack: EngineStack, row: EngineResource, reason: str = events.CHANGED) -> None:
+def _start(stack: EngineStack, row: EngineResource, reason: str = states.CHANGED) -> None:
     """Emit the beginning of an action; a later transaction calls the handler."""
     _change(stack, row, _open_action(row).action, Status.IN_PROGRESS, reason)
     stack.schedule.due_next.append(row)
@@ -267,7 +262,7 @@ def step(stack: EngineStack, row: EngineResource) -> None:
             stack.changes.change_row(row)
         outcome = _check(stack, row, resource, pending)
     except base.UpdateReplace:
-        _complete(stack, row, events.replacement(row.name), replace=True)
+        _complete(stack, row, states.replacement(row.name), replace=True)
     except Exception as exc:  # noqa: BLE001  # kinds are plug-ins, and may raise anything
         _fail(stack, row, exc)
     else:
@@ -307,7 +302,7 @@ def _handle(
 
 def _verb(pending: ResourceAction) -> str:
     """Return the verb in the names of the handler and of the check."""
-    special = (word for word in (RETAIN, REPLACED, MARK) if pending.arguments.get(word))
+    special = (verb for verb in (RETAIN, REPLACED, MARK) if pending.arguments.get(verb))
     return next(special, pending.action.lower())
 
 
@@ -334,42 +329,38 @@ def _check(
 
 
 def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> None:
-    """Schedule the next check of an action that is not done, and show the reason."""
+    """Schedule the next check of an action that is not done, and show the reason.
+
+    Stacks of the tree and resources of the same stack wake the check for certain.  Events of other
+    objects may be lost, so that these objects are polled.
+    """
     changes, schedule = stack.changes, stack.schedule
     source = row.uuid if isinstance(outcome, Hold) else outcome.source
     if source:
         schedule.wait(row, source)
-    if isinstance(outcome, Again) and not outcome.after_s:
+    if isinstance(outcome, Again):
+        rest_s = outcome.after_s
+    elif isinstance(outcome, Hold):
+        rest_s = HOLD_LOOK_S
+    else:
+        rest_s = outcome.timeout_s or math.inf
+        is_sibling = source != row.uuid and any(each.uuid == source for each in stack.rows.values())
+        if source not in stack.stacks and not is_sibling:
+            rest_s = min(schedule.poll_after_s(source), rest_s)
+    if not rest_s and isinstance(outcome, Again):
         changes.change_row(row)
         schedule.due_next.append(row)
-    elif (rest_s := _rest_s(stack, row, outcome)) < math.inf:
+    elif rest_s < math.inf:
         schedule.step_at(row, schedule.now() + rest_s)
     if not outcome.reason:
         _leave_queue(stack, row)
         if row.busy:
             row.busy = 0
-            _explain(stack, row, events.CHANGED)
+            _explain(stack, row, states.CHANGED)
         return
     row.busy += 1
     if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
         stack.emit_event(row, row.action, row.status, row.reason)
-
-
-def _rest_s(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall | Hold) -> float:
-    """Return the seconds until the next check, even if no event comes.
-
-    Stacks of the tree and resources of the same stack wake the check for certain.  Events of other
-    objects may be lost, so that these objects are polled.
-    """
-    if isinstance(outcome, Again):
-        return outcome.after_s
-    if isinstance(outcome, Hold):
-        return HOLD_LOOK_S
-    rest_s, source = outcome.timeout_s or math.inf, outcome.source
-    is_sibling = source != row.uuid and any(each.uuid == source for each in stack.rows.values())
-    if source in stack.stacks or is_sibling:
-        return rest_s
-    return min(stack.schedule.poll_after_s(source), rest_s)
 
 
 def _leave_queue(stack: EngineStack, row: EngineResource) -> None:
@@ -380,7 +371,7 @@ def _leave_queue(stack: EngineStack, row: EngineResource) -> None:
 
 
 def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
-    """Change the reason of a resource without an event; False: the reason stays."""
+    """Change the reason of a resource without an event; return whether it has changed."""
     reason = stack.changes.redaction.masked(reason)
     if row.reason == reason:
         return False
@@ -393,7 +384,7 @@ def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
 
 
 def _complete(
-    stack: EngineStack, row: EngineResource, reason: str = events.CHANGED, *, replace: bool = False
+    stack: EngineStack, row: EngineResource, reason: str = states.CHANGED, *, replace: bool = False
 ) -> None:
     pending = _open_action(row)
     if pending.action is Action.UPDATE and not replace:
@@ -468,9 +459,10 @@ def preempt(stack: EngineStack, row: EngineResource) -> None:
 
     The kind is asked before any other step, so that a child stack begins nothing more.
     """
-    _arguments(row)[UNWANTED] = True
+    pending = _open_action(row)
+    pending.arguments[UNWANTED] = True
     stack.changes.change_row(row)
-    if _open_action(row).stage is Stage.CHECK:
+    if pending.stage is Stage.CHECK:
         stack.schedule.step_at(row, -math.inf)
 
 
@@ -501,7 +493,7 @@ def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> No
         task = f'{pending.action.lower()} from {row.kind.__name__} "{row.name}"'
         why = why or f'Task {task} Stack "{stack.name}" [{stack.id}] Timed out'
         _close(stack, row)
-        _change(stack, row, pending.action, Status.FAILED, events.aborted(pending.action, why))
+        _change(stack, row, pending.action, Status.FAILED, f"{pending.action} aborted ({why})")
     else:
         _close(stack, row)
 
@@ -525,7 +517,7 @@ def _change(
     row: EngineResource,
     action: Action,
     status: Status,
-    reason: str = events.CHANGED,
+    reason: str = states.CHANGED,
 ) -> None:
     row.action, row.status, row.reason = action, status, reason
     stack.changes.change_row(row)

@@ -117,20 +117,17 @@ class Schedule:
 
         A row that leaves its queue wakes the next one.
         """
-        if source.startswith(QUEUE):
-            self._wake_first(source)
-            return
         now = self.now()
+        if source.startswith(QUEUE):
+            if rows := self._waiting.get(source):
+                row = rows.pop(next(iter(rows)))
+                if not rows:
+                    del self._waiting[source]
+                self.step_at(row, now)
+            return
         for row in self._waiting.get(source, {}).values():
             if row.due_s is None or row.due_s > now:
                 self.step_at(row, now)
-
-    def _wake_first(self, queue: str) -> None:
-        if rows := self._waiting.get(queue):
-            row = rows.pop(next(iter(rows)))
-            if not rows:
-                del self._waiting[queue]
-            self.step_at(row, self.now())
 
     def wake_all(self) -> None:
         for source in list(self._waiting):

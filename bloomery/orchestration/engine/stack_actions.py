@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import adopt_data, definitions, events, graphs, resource_actions
+from bloomery.orchestration.engine import definitions, graphs, resource_actions, stack_values
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.resource import EngineResource
-from bloomery.orchestration.engine.stack_values import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.traversal import HOOKS, OVER_ROWS, Traversal
 from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
@@ -28,18 +28,14 @@ class StackActions:
     library: Library
 
     def definition(self, stack: EngineStack, template_uuid: str) -> Stack:
+        parent = stack.stacks.get(stack.row.owner_uuid or "")
         return self.library.stack(
             stack.row,
             template_uuid,
             timeout_s=stack.timeout_s,
-            parent=self._parent(stack),
+            parent=None if parent is None else parent.definition,
             facade=facade_of(stack.row, stack.stacks),
         )
-
-    @staticmethod
-    def _parent(stack: EngineStack) -> Stack | None:
-        parent = stack.stacks.get(stack.row.owner_uuid or "")
-        return None if parent is None else parent.definition
 
     # ------------------------------------------------------------------------------------- begin
 
@@ -49,9 +45,9 @@ class StackActions:
     def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
         """Create resources from the data of an abandoned stack, which their rows keep sealed."""
         stack.set_template(stack.definition)
-        for name, left in (data.get("resources") or {}).items():
+        for name, entry in (data.get("resources") or {}).items():
             if (row := stack.rows.get(name)) is not None:
-                row.data[resource_actions.ABANDONED] = dict(left)
+                row.data[resource_actions.ABANDONED] = dict(entry)
                 row.redacted.add(resource_actions.ABANDONED)
         self.create(stack)
 
@@ -69,7 +65,7 @@ class StackActions:
 
     def delete(self, stack: EngineStack, **extra: Any) -> None:
         """Delete a stack; actions that run are aborted."""
-        self.stop(stack, events.CANCELLED_BY_USER)
+        self.stop(stack, states.CANCELLED_BY_USER)
         self.converge_stack(stack, stack.definition, NOTHING, **extra)
 
     def stack_task(self, stack: EngineStack, **extra: Any) -> None:
@@ -146,23 +142,19 @@ class StackActions:
         """End a traversal as complete or failed; begin the rollback that the stack asks for."""
         snapshot = _snapshot_of(stack)
         stack.open_traversal = None
-        if failure is None:
-            self._complete(stack)
-            self._end_snapshot(stack, snapshot, stack.status, stack.reason)
-            return
-        self._clear_hooks(stack)
-        if stack.action is Action.DELETE:
-            stack.keep_template()
-        rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
-        stack.fail(failure)
-        if begun:
-            stack.runtime.plugins.end(stack.value(), failed=True)
-        self._end_snapshot(stack, snapshot, stack.status, stack.reason)
-        if rolls_back and not stack.row.disable_rollback:
-            self.roll_back(stack)
-
-    def _complete(self, stack: EngineStack) -> None:
         action = stack.action
+        if failure is not None:
+            self._clear_hooks(stack)
+            if action is Action.DELETE:
+                stack.keep_template()
+            rolls_back = stack.status is Status.IN_PROGRESS and action in ROLLED_BACK
+            stack.fail(failure)
+            if begun:
+                stack.runtime.plugins.end(stack.value(), failed=True)
+            self._end_snapshot(stack, snapshot, stack.status, stack.reason)
+            if rolls_back and not stack.row.disable_rollback:
+                self.roll_back(stack)
+            return
         if action is Action.DELETE:
             for row in stack.list_rows():
                 stack.drop(row)
@@ -171,11 +163,13 @@ class StackActions:
         elif action not in OVER_ROWS:
             stack.change(previous_template_uuid=None)
         stack.change(deadline_at=None)
-        reason = events.completed(action)
-        if action is Action.CHECK and not _checks(stack):
-            reason = events.not_fully_supported(reason, action)
+        reason = f"Stack {action} completed successfully"
+        kinds = [row.kind for row in stack.current_rows.values()]
+        if action is Action.CHECK and not all(hasattr(kind, "handle_check") for kind in kinds):
+            reason = f"{reason}. '{action}' not fully supported (see resources)"
         stack.set_state(action, Status.COMPLETE, reason)
         stack.runtime.plugins.end(stack.value(), failed=False)
+        self._end_snapshot(stack, snapshot, stack.status, stack.reason)
 
     def time_out(self, stack: EngineStack) -> None:
         """Abort the actions of a stack that has timed out, and set the stack to FAILED."""
@@ -196,13 +190,13 @@ class StackActions:
         for row in list(stack.open_rows.values()):
             resource_actions.end_pauses(stack, row)
         if stack.status is Status.IN_PROGRESS:
-            stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
+            stack.set_state(stack.action, Status.FAILED, states.cancelled(stack.action))
             stack.runtime.plugins.end(stack.value(), failed=True)
 
     def _supersede(self, stack: EngineStack) -> None:
         """End the previous traversal and its hooks; running actions go on."""
         if stack.open_traversal is not None:
-            cancelled = events.cancelled(Action.SNAPSHOT)
+            cancelled = states.cancelled(Action.SNAPSHOT)
             self._end_snapshot(stack, _snapshot_of(stack), Status.FAILED, cancelled)
             stack.open_traversal = None
             self._clear_hooks(stack)
@@ -232,18 +226,13 @@ def _snapshot_of(stack: EngineStack) -> str | None:
     return None if stack.open_traversal is None else stack.open_traversal.extra.get("snapshot")
 
 
-def _checks(stack: EngineStack) -> bool:
-    """Tell whether every resource can be checked."""
-    return all(hasattr(row.kind, "handle_check") for row in stack.current_rows.values())
-
-
 def clear_hook(stack: EngineStack, row: EngineResource, hook: str) -> None:
     row.data.pop(hook, None)
     stack.changes.change_row(row)
-    stack.emit_event(row, row.action, row.status, events.cleared(hook))
+    stack.emit_event(row, row.action, row.status, states.hook_cleared(hook))
 
 
-def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
+def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> stack_values.RowFacade | None:
     """Return the resource of the parent stack that owns a nested stack."""
     parent = stacks.get(row.owner_uuid or "")
     if parent is None or row.owner_resource is None:
@@ -251,7 +240,7 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
     current = parent.rows.get(row.owner_resource)
     rows = (current, *parent.leftovers.get(row.owner_resource, ()))
     owner = next((each for each in rows if each and each.physical_id == row.uuid), current)
-    return None if owner is None else RowFacade(lambda: owner)
+    return None if owner is None else stack_values.RowFacade(lambda: owner)
 
 
 def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
@@ -260,5 +249,7 @@ def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
     for name, row in stack.current_rows.items():
         child = stack.stacks.get(row.physical_id or "")
         nested = {} if child is None else data_of(child, library)
-        entries[name] = adopt_data.of_resource(row, nested)
-    return adopt_data.of_stack(stack.row, library.templates[stack.row.template_uuid], entries)
+        entries[name] = stack_values.adopt_data_of_resource(row, nested)
+    return stack_values.adopt_data_of_stack(
+        stack.row, library.templates[stack.row.template_uuid], entries
+    )

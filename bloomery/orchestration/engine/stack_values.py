@@ -11,7 +11,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.model.stacks import StoredResource
+from bloomery.model.stacks import StoredResource, copy_json
 from bloomery.orchestration.engine.definitions import arn_of
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Status
@@ -187,3 +187,39 @@ class StackSiblings:
                 self._stack.track_changes(row)
                 resources.append(row.resource())
         return resources  # type: ignore[return-value]  # mypy does not know their kind
+
+
+def adopt_data_of_stack(
+    stack: model.Stack, template: model.Template, resources: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the document from which another stack can be adopted.
+
+    ``resources``: its entries of resources, by name.
+    """
+    return {
+        "name": stack.name,
+        "id": stack.uuid,
+        "action": str(stack.action),
+        "status": str(stack.status),
+        "template": dict(template.template),
+        "environment": dict(template.environment),
+        "files": dict(template.files),
+        "resources": resources,
+        "project_id": stack.project,
+        "stack_user_project_id": None,
+        "tags": list(stack.tags),
+    }
+
+
+def adopt_data_of_resource(resource: StoredResource, nested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a resource; ``nested``: the document of the stack that it owns."""
+    return {
+        **nested,
+        "name": resource.name,
+        "type": resource.type,
+        "resource_id": resource.physical_id,
+        "action": str(resource.action),
+        "status": str(resource.status),
+        "metadata": copy_json(resource.metadata),
+        "resource_data": copy_json(resource.data),
+    }

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.engine.stack_values import ReadableStack, StackSiblings
@@ -126,7 +125,7 @@ class EngineStack(ReadableStack):
         """Set ``columns``, and write the stack in the next transaction."""
         if columns:
             self.row = replace(self.row, **columns)
-        self.changes.change_stack(self.id, self.value)
+        self.changes.change_stack(self.row.uuid, self.value)
 
     # ------------------------------------------------------------------------------------ states
 
@@ -135,13 +134,13 @@ class EngineStack(ReadableStack):
         if not is_first:
             self.change(traversal=self.traversal + 1)
         self.failure = None
-        self.set_state(action, Status.IN_PROGRESS, events.started(action))
+        self.set_state(action, Status.IN_PROGRESS, states.started(action))
         self.change(deadline_at=self.runtime.utc() + timedelta(seconds=self.timeout_s))
         self.watch_deadline()
 
     def watch_deadline(self) -> None:
         if self.row.deadline_at is not None:
-            self.schedule.set_deadline(self.id, self.row.deadline_at)
+            self.schedule.set_deadline(self.row.uuid, self.row.deadline_at)
 
     def accept(self, row: model.Stack) -> None:
         """Take over the row that was stored with an order; its event was emitted then."""
@@ -156,16 +155,23 @@ class EngineStack(ReadableStack):
         """Set the stack to FAILED, if this is the first failure of the present action."""
         if self.status is not Status.IN_PROGRESS:
             return
-        kind, reason = _explained(self.action, exc)
+        kind = states.error_type(exc)
+        reason = states.failed(self.action, f"{kind}: {exc}")
+        if isinstance(exc, StackTimedOut):
+            reason = "Timed out"
+        elif isinstance(exc, ResourceFailed):
+            kind, reason = RESOURCE_FAILURE, states.failed(exc.action, exc.fault)
+        elif isinstance(exc, ResourcesFailed):
+            kind, reason = RESOURCE_FAILURE, str(exc)
         reason = self.changes.redaction.masked(reason)
         self.failure = (kind, reason)
         self.set_state(self.action, Status.FAILED, reason)
 
     def set_state(self, action: Action, status: Status, reason: str) -> None:
         self.change(action=action.value, status=status.value, reason=reason)
-        self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
+        self._event(self.row.name, states.STACK_TYPE, self.row.uuid, action, status, reason)
         if status is not Status.IN_PROGRESS:
-            self.schedule.wake(self.id)
+            self.schedule.wake(self.row.uuid)
 
     def emit_event(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
         """Emit an event of one of its resources."""
@@ -183,7 +189,7 @@ class EngineStack(ReadableStack):
         properties_uuid: str | None = None,
     ) -> None:
         self.changes.emit_event(
-            stack_uuid=self.id,
+            stack_uuid=self.row.uuid,
             action=str(action),
             status=str(status),
             name=resource,
@@ -191,7 +197,7 @@ class EngineStack(ReadableStack):
             physical_id=physical_id,
             reason=reason,
             properties_uuid=properties_uuid,
-            stack_name=self.name,
+            stack_name=self.row.name,
             project=self.row.project,
         )
 
@@ -259,7 +265,7 @@ class EngineStack(ReadableStack):
             context=self.context(),
             definitions=definition,
             template_uuid=template_uuid,
-            stack_uuid=self.id,
+            stack_uuid=self.row.uuid,
             root_uuid=self.row.root_uuid,
             created_at=self.runtime.utc(),
             replaces_uuid=replaces_uuid,
@@ -326,15 +332,3 @@ class EngineStack(ReadableStack):
                 del table[row.name]
         self.schedule.forget(row)
         self.changes.remove_row(row)
-
-
-def _explained(action: Action, exc: Exception) -> tuple[str, str]:
-    """Return the type of a failure, and the stack's reason for it."""
-    if isinstance(exc, StackTimedOut):
-        return states.error_type(exc), events.TIMED_OUT
-    if isinstance(exc, ResourceFailed):
-        return RESOURCE_FAILURE, events.failed(exc.action, exc.fault)
-    if isinstance(exc, ResourcesFailed):
-        return RESOURCE_FAILURE, str(exc)
-    kind = states.error_type(exc)
-    return kind, events.failed(action, f"{kind}: {exc}")

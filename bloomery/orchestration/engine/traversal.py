@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.engine import events, resource_actions
+from bloomery.orchestration.engine import resource_actions
 from bloomery.orchestration.engine.graphs import TraversalGraph
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, ResourcesFailed
@@ -26,7 +26,7 @@ from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.properties import values
-from bloomery.orchestration.resources import base, machines
+from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.states import Action, Fault, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
@@ -112,7 +112,19 @@ class Traversal:
 
         Vertices are bound to running actions here, because an action may end before ``advance``.
         """
-        implied = self._implied()
+        begun, implied = [], set[Key]()
+        for key in self.graph.vertices:
+            row = self._row(key)
+            if row is not None and (
+                self._serves(row, key)
+                if row.pending_action is not None
+                else key.phase == MAKE and row.traversal == self.stack.traversal
+            ):
+                begun.append(key)
+        while begun:  # their requirements are done, even if the rows of those are unchanged
+            new = [need for need in self.graph.graph.requires(begun.pop()) if need not in implied]
+            implied.update(new)
+            begun += new
         ready, self.ready = self.ready, deque()
         while ready:
             key = ready.popleft()
@@ -125,24 +137,6 @@ class Traversal:
                 self.paused[row.uuid] = (key, hook)
             else:
                 self.ready.append(key)
-
-    def _implied(self) -> set[Key]:
-        """Return the requirements of begun vertices: done, even if their rows are unchanged."""
-        todo, implied = [], set[Key]()
-        for key in self.graph.vertices:
-            row = self._row(key)
-            if row is not None and (
-                self._serves(row, key)
-                if row.pending_action is not None
-                else key.phase == MAKE and row.traversal == self.stack.traversal
-            ):
-                todo.append(key)
-        while todo:
-            for need in self.graph.graph.requires(todo.pop()):
-                if need not in implied:
-                    implied.add(need)
-                    todo.append(need)
-        return implied
 
     def _serves(self, row: EngineResource, key: Key) -> bool:
         """Tell whether the running action of a resource was begun for the vertex ``key``."""
@@ -173,19 +167,26 @@ class Traversal:
 
     def _begin(self, key: Key) -> None:
         """Begin a vertex, unless its resource has a running action or is paused at a hook."""
-        row = self._row(key)
+        row, action = self._row(key), self.graph.action
         if row is not None and row.pending_action is not None:
             self._wait_for(key, row)
-        elif row is not None and (hook := _pending_hook(row)) is not None:
+            return
+        if row is not None and (hook := _pending_hook(row)) is not None:
             self.paused[row.uuid] = (key, hook)
-        else:
-            with self._failing_stack():
-                if self.graph.action in OVER_ROWS:
-                    self._perform(key, row)
-                elif key.phase == CLEAN:
-                    self._clean(key, row)
-                else:
-                    self._make(key, row)
+            return
+        with self._failing_stack():
+            if action not in OVER_ROWS:
+                begin = self._clean if key.phase == CLEAN else self._make
+                begin(key, row)
+            elif row is None:
+                self._finish(key, None)
+            elif not _allows(row, action):
+                self._fail(key, row, self._refusal(row, action, InvalidState(row, action)))
+            else:
+                self.running[row.uuid] = key
+                resource_actions.perform(self.stack, row, action)
+                if row.pending_action is None and self.running.pop(row.uuid, None) is not None:
+                    self._finish(key, row)  # the kind has no handler
 
     @contextlib.contextmanager
     def _failing_stack(self) -> Iterator[None]:
@@ -219,7 +220,7 @@ class Traversal:
 
     def _fail(self, key: Key, row: EngineResource | None, failure: Exception) -> None:
         if self.graph.action is Action.CHECK and isinstance(failure, ResourceFailed):
-            self.failures.append(events.failed(failure.action, failure.fault))
+            self.failures.append(states.failed(failure.action, failure.fault))
             self._finish(key, row)
         else:
             self.ended(self.stack, failure)
@@ -281,17 +282,13 @@ class Traversal:
             return self.stack.find_row(self.graph.vertices[key].row, key.name)
         return self.stack.rows.get(key.name)
 
-    def _start(
-        self, key: Key, row: EngineResource, start: Callable[..., None], *args: Any, **named: Any
-    ) -> None:
-        """Start an action of a resource that serves a vertex."""
-        self.running[row.uuid] = key
-        start(self.stack, row, *args, **named)
-
     # -------------------------------------------------------------------------------------- make
 
     def _make(self, key: Key, row: EngineResource | None) -> None:
-        """Bring a resource to its definition, with the values that its requirements have."""
+        """Bring a resource to its definition, with the values that its requirements have.
+
+        A resource that exists is updated, replaced, refused or left, by the first rule (rules.py).
+        """
         if row is None:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
@@ -299,39 +296,40 @@ class Traversal:
             row = self.stack.replace_deleted(row)  # deleted first, or by an earlier traversal
         if row.gone:
             self._create(key, row)
-        elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
-            try:
-                self._decide(key, row)
-            except errors.Failure as exc:
-                self._start(key, row, resource_actions.fail, Action.UPDATE, exc)
-
-    def _decide(self, key: Key, row: EngineResource) -> None:
-        """Update, replace, refuse or leave a resource that exists, by the first rule (rules.py)."""
-        stack, builder = self.stack, self._builder(row)
-        builder.records[row.name] = row
-        candidate = rules.Candidate(builder, row.name)
-        decision = rules.look(candidate, row.resource()) if stack.converges else None
-        decision = decision or rules.judge(candidate)
-        action = rules.RESTRICTED.get(decision.verb)
-        if action is not None and action in stack.template.restricted(row.name):
-            exc = ResourceActionRestricted(action)
-            stack.emit_event(row, Action.UPDATE, Status.FAILED, str(exc))
-            self.ended(stack, self._refusal(row, Action.UPDATE, exc))
-        elif decision.verb is Verb.REFUSE:
-            raise errors.NotSupported(feature=f"Update of {row.name} ({decision.reason})")
-        elif decision.verb is Verb.REPLACE:
-            if row.status is not Status.FAILED and candidate.same_kind:
-                resource_actions.replace(stack, row)
-            self._replace(key, row, candidate.change.after if candidate.same_kind else {})
-        elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
-            properties, template = [*candidate.change.properties], [*candidate.change.template]
-            self._retarget(row)
-            self._start(key, row, resource_actions.update, properties=properties, template=template)
-        else:
-            self._finish(key, row)
-            if row.status is Status.FAILED or any(uuid == row.uuid for uuid, _ in self.visited):
-                row.status = Status.COMPLETE
-                stack.changes.change_row(row)  # unchanged rows are not written
+            return
+        if self._pauses(key, row, Action.UPDATE, "pre-update"):
+            return
+        stack = self.stack
+        try:
+            builder = self._builder(row)
+            builder.records[row.name] = row
+            candidate = rules.Candidate(builder, row.name)
+            decision = rules.look(candidate, row.resource()) if stack.converges else None
+            decision = decision or rules.judge(candidate)
+            action = rules.RESTRICTED.get(decision.verb)
+            if action is not None and action in stack.template.restricted(row.name):
+                exc = ResourceActionRestricted(action)
+                stack.emit_event(row, Action.UPDATE, Status.FAILED, str(exc))
+                self.ended(stack, self._refusal(row, Action.UPDATE, exc))
+            elif decision.verb is Verb.REFUSE:
+                raise errors.NotSupported(feature=f"Update of {row.name} ({decision.reason})")
+            elif decision.verb is Verb.REPLACE:
+                if row.status is not Status.FAILED and candidate.same_kind:
+                    resource_actions.replace(stack, row)
+                self._replace(key, row, candidate.change.after if candidate.same_kind else {})
+            elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
+                properties, template = [*candidate.change.properties], [*candidate.change.template]
+                self._retarget(row)
+                self.running[row.uuid] = key
+                resource_actions.update(stack, row, properties=properties, template=template)
+            else:
+                self._finish(key, row)
+                if row.status is Status.FAILED or any(uuid == row.uuid for uuid, _ in self.visited):
+                    row.status = Status.COMPLETE
+                    stack.changes.change_row(row)  # unchanged rows are not written
+        except errors.Failure as exc:
+            self.running[row.uuid] = key
+            resource_actions.fail(stack, row, Action.UPDATE, exc)
 
     def _builder(self, row: EngineResource) -> ResolvedBuilder:
         """Return the builder that compares the template of a resource with the new one."""
@@ -355,18 +353,20 @@ class Traversal:
         row.type = row.definition.type
         if self._pauses(key, row, Action.CREATE, "pre-create"):
             return
+        self.running[row.uuid] = key
         if row.definition.external_id is not None:
-            self._start(key, row, resource_actions.adopt_external)
+            resource_actions.adopt_external(self.stack, row)
         elif self.stack.action is Action.ADOPT:
-            self._start(key, row, resource_actions.adopt)
+            resource_actions.adopt(self.stack, row)
         else:
-            self._start(key, row, resource_actions.create)
+            resource_actions.create(self.stack, row)
 
     def _replace(self, key: Key, row: EngineResource, after: Mapping[str, Any]) -> None:
         """Create another resource; the kind decides whether the old one is deleted first."""
         retained = row.definition.deletion_policy is not DeletionPolicy.DELETE
         if after and not retained and row.kind.deletes_first(row.properties, after):
-            self._start(key, row, resource_actions.delete_first)
+            self.running[row.uuid] = key
+            resource_actions.delete_first(self.stack, row)
         else:
             self._create(key, self.stack.replace(row))
 
@@ -395,26 +395,14 @@ class Traversal:
             self._cleaned(key, row)
         elif not self._pauses(key, row, Action.DELETE, "pre-delete"):
             keep = self.graph.vertices[key].keep or bool(self.graph.extra.get("abandon"))
-            self._start(key, row, resource_actions.delete, keep=keep)
+            self.running[row.uuid] = key
+            resource_actions.delete(stack, row, keep=keep)
 
     def _cleaned(self, key: Key, row: EngineResource) -> None:
         deleted = row.action is Action.DELETE
         if not (deleted and self._pauses(key, row, Action.DELETE, "post-delete")):
             self.stack.drop(row)
             self._finish(key, None)
-
-    # ------------------------------------------------------- suspend, resume, check, snapshot
-
-    def _perform(self, key: Key, row: EngineResource | None) -> None:
-        action = self.graph.action
-        if row is None:
-            self._finish(key, None)
-        elif not _allows(row, action):
-            self._fail(key, row, self._refusal(row, action, InvalidState(row, action)))
-        else:
-            self._start(key, row, resource_actions.perform, action)
-            if row.pending_action is None and self.running.pop(row.uuid, None) is not None:
-                self._finish(key, row)  # the kind has no handler
 
     # ------------------------------------------------------------------------------------- hooks
 
@@ -425,9 +413,11 @@ class Traversal:
             return False
         if hook not in stack.definition.definition.environment.hooks(row.name):
             return False
-        stack.emit_event(row, row.action, row.status, events.paused(action, hook))
+        stack.emit_event(
+            row, row.action, row.status, f"{action} paused until Hook {hook} is cleared"
+        )
         if not stack.runtime.waits_for_hooks:
-            stack.emit_event(row, row.action, row.status, events.cleared(hook))
+            stack.emit_event(row, row.action, row.status, states.hook_cleared(hook))
             return False
         row.data[hook] = True
         stack.changes.change_row(row)

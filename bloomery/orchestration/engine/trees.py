@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import stacks as model
-from bloomery.orchestration.engine import events, orders, resource_actions
+from bloomery.orchestration.engine import orders, resource_actions
 from bloomery.orchestration.engine.changes import TreeChanges
 from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
@@ -29,6 +29,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.engine.stack_actions import StackActions, facade_of
 from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.resources.states import Action
 
 TURN_S: Final = 0.5  # seconds; handlers that are due after them run in the next turn
@@ -61,33 +62,32 @@ class StackTree:
         for each in tree.resources:
             resources.setdefault(each.stack_uuid, []).append(each)
         live = [each for each in tree.stacks if each.deleted_at is None]
-        for row in sorted(live, key=lambda each: each.depth):
-            stack = loaded._add_stack(row)
-            for value in resources.get(row.uuid, ()):
+        for stack_row in sorted(live, key=lambda each: each.depth):
+            minutes = stack_row.timeout_mins
+            parent = loaded.stacks.get(stack_row.owner_uuid or "")
+            template = loaded.actions.library.stack(
+                stack_row,
+                stack_row.template_uuid,
+                timeout_s=runtime.timeout_s if minutes is None else minutes * MINUTE_S,
+                parent=None if parent is None else parent.definition,
+                facade=facade_of(stack_row, loaded.stacks),
+            )
+            stack = EngineStack(
+                stack_row,
+                template,
+                loaded.schedule,
+                loaded.stacks,
+                lambda stack: EngineChildren(stack, loaded.actions),
+            )
+            loaded.changes.redaction |= template.definition.redaction
+            for value in resources.get(stack_row.uuid, ()):
                 loaded._add_row(stack, value, tree.properties)
-            definitions = stack.template.definitions
-            stack.current_rows = {n: stack.rows[n] for n in definitions if n in stack.rows}
+            names = stack.template.definitions
+            stack.current_rows = {n: stack.rows[n] for n in names if n in stack.rows}
         for stack in list(loaded.stacks.values()):
-            loaded._take_up(stack)
+            loaded._recover(stack)
         loaded.take(tree)
         return loaded
-
-    def _add_stack(self, row: model.Stack) -> EngineStack:
-        minutes = row.timeout_mins
-        parent = self.stacks.get(row.owner_uuid or "")
-        template = self.actions.library.stack(
-            row,
-            row.template_uuid,
-            timeout_s=self.runtime.timeout_s if minutes is None else minutes * MINUTE_S,
-            parent=None if parent is None else parent.definition,
-            facade=facade_of(row, self.stacks),
-        )
-        stack = EngineStack(row, template, self.schedule, self.stacks, self._children_of)
-        self.changes.redaction |= template.definition.redaction
-        return stack
-
-    def _children_of(self, stack: EngineStack) -> EngineChildren:
-        return EngineChildren(stack, self.actions)
 
     def _add_row(
         self,
@@ -109,7 +109,7 @@ class StackTree:
         else:
             stack.leftovers.setdefault(row.name, []).append(row)
 
-    def _take_up(self, stack: EngineStack) -> None:
+    def _recover(self, stack: EngineStack) -> None:
         """Schedule pending actions, and resume the traversal before any of them may end."""
         if stack.row.open:
             stack.watch_deadline()
@@ -209,7 +209,7 @@ class StackTree:
     def cancel(self) -> None:
         """Abort all running actions, and set each stack that is in progress to FAILED."""
         for stack in list(self.stacks.values()):
-            self.actions.stop(stack, events.CANCELLED_BY_USER)
+            self.actions.stop(stack, states.CANCELLED_BY_USER)
             self.actions.cancel(stack)
 
     def written(self, turn: model.Turn) -> None:

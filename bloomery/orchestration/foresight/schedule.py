@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.template.functions.base import Function
@@ -142,7 +141,7 @@ def _does_nothing(action: Action) -> bool:
     """Return whether nothing happens, or only the row of a failed creation is deleted."""
     record = action.record
     if action.verb is Verb.DELETE and record is not None:
-        return gone(record) or (record.physical_id is None and record.status is Status.FAILED)
+        return record.gone or (record.physical_id is None and record.status is Status.FAILED)
     return action.verb is Verb.UNCHANGED
 
 

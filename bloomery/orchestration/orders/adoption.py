@@ -15,7 +15,7 @@ from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource, Template
-from bloomery.orchestration.engine import adopt_data
+from bloomery.orchestration.engine import stack_values
 from bloomery.orchestration.orders import checks
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
@@ -125,8 +125,10 @@ class _Tree:
         environment = _NO_ENVIRONMENT | dict(template.environment)
         entries = {each.name: self._entry(each) for each in self._resources.get(row.uuid, ())}
         template = dataclasses.replace(template, environment=environment)
-        return adopt_data.of_stack(row, template, entries)
+        return stack_values.adopt_data_of_stack(row, template, entries)
 
     def _entry(self, resource: StoredResource) -> Json:
         child = self._children.get((resource.stack_uuid, str(resource.physical_id)))
-        return adopt_data.of_resource(resource, {} if child is None else self.data(child))
+        return stack_values.adopt_data_of_resource(
+            resource, {} if child is None else self.data(child)
+        )

@@ -14,8 +14,7 @@ from bloomery.orchestration.graph import Cycle, Graph
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Plan, Verb
-from bloomery.orchestration.resources.base import Action as Doing
-from bloomery.orchestration.resources.base import Resource, ResourceState, Status
+from bloomery.orchestration.resources.base import Resource, ResourceState
 from bloomery.orchestration.resources.machines import FindNode, find_no_node
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.stack.template_side import TemplateSide
@@ -96,13 +95,6 @@ class ExistingStack:
             child=lambda record: child(rows[record.uuid]),
             **more,
         )
-
-
-def gone(record: ResourceState) -> bool:
-    """Return whether a row has no physical resource."""
-    return record.action is Doing.INIT or (
-        record.action is Doing.DELETE and record.status is Status.COMPLETE
-    )
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from bloomery import errors
 from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.plan import changes, tree_diff
-from bloomery.orchestration.plan.builder import PlanBuilder, gone
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.plans import Verb
@@ -98,7 +98,7 @@ def no_physical_resource(candidate: Candidate) -> Decision | None:
     record = candidate.record
     if record is not None and record.action is Doing.DELETE and record.status is Status.IN_PROGRESS:
         return Decision(Verb.CREATE, "the old one is being deleted")
-    if record is not None and gone(record):
+    if record is not None and record.gone:
         return Decision(Verb.CREATE, f"{record.action} {record.status}: nothing stands behind it")
     return None
 
@@ -234,7 +234,7 @@ def look(candidate: Candidate, resource: Resource) -> Decision | None:
     """
     record, sides = resource.record, (candidate.old, candidate.new)
     is_external = any(each is not None and each.external_id is not None for each in sides)
-    if gone(record) or is_external or not candidate.same_kind:
+    if record.gone or is_external or not candidate.same_kind:
         return None
     try:
         if reason := resource.reason_to_replace():

@@ -27,14 +27,12 @@ from bloomery.model.stacks import Stack, StoredResource
 from bloomery.operations import allocation_why, causes
 from bloomery.operations import why as nodes_why
 from bloomery.operations.causes import Cause, Rule
-from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.engine.resource_actions import BEGAN_AT
-from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
-from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.resources.states import CHANGED, Action, Status
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
@@ -330,13 +328,13 @@ def _list_leftovers(
     subtree: Mapping[str, Stack], stored: Sequence[StoredResource]
 ) -> list[StoredResource]:
     """Return replaced resources that still exist, with the resources of their child stacks."""
-    leftovers = [each for each in stored if not each.is_current and not gone(each)]
+    leftovers = [each for each in stored if not each.is_current and not each.gone]
     owners = {each.physical_id for each in leftovers}
     below = [uuid for uuid in subtree if uuid in owners]
     for uuid in below:
         below += [each.uuid for each in subtree.values() if each.owner_uuid == uuid]
     members = [each for each in stored if each.stack_uuid in below and each.is_current]
-    return leftovers + [each for each in members if not gone(each)]
+    return leftovers + [each for each in members if not each.gone]
 
 
 def _leftover(resource: StoredResource, tree: _Tree) -> Json:

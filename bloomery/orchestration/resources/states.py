@@ -1,4 +1,4 @@
-"""Actions, statuses and failure texts of resources and stacks, as Heat's API has them.
+"""Actions, statuses and reasons of resources and stacks, as Heat's API has them.
 
 Clients split failure texts at their colons.  The failure of a child stack chains through its
 parents::
@@ -18,6 +18,9 @@ from bloomery.model.stacks import Action, Status
 
 __all__ = ["Action", "Status"]  # defined in model.stacks, beside the stored rows
 
+STACK_TYPE: Final = "OS::Heat::Stack"  # in the events of a stack itself
+CHANGED: Final = "state changed"
+CANCELLED_BY_USER: Final = "user triggered cancel"
 STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
 CHAINED: Final = re.compile(
     r"\A(?:(?P<error>\w+): )?(?P<path>resources\.[^:]+): (?P<message>.*)\Z", re.DOTALL
@@ -36,6 +39,26 @@ class Fault:
 
 class ChildFailed(Exception):
     """The child stack of a composite resource ended in FAILED; the argument is its reason."""
+
+
+def started(action: Action) -> str:
+    return f"Stack {action} started"
+
+
+def cancelled(action: Action) -> str:
+    return f"Stack {action} cancelled"
+
+
+def failed(action: Action, fault: object) -> str:
+    return f"Resource {action} failed: {fault}"
+
+
+def replacement(name: str) -> str:
+    return f"The Resource {name} requires replacement."
+
+
+def hook_cleared(hook: str) -> str:
+    return f"Hook {hook} is cleared"
 
 
 def fault_of(resource: str, exc: BaseException) -> Fault:

@@ -11,10 +11,11 @@ from typing import Any
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
-from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine import definitions
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.simulation import results
 from bloomery.orchestration.simulation.results import Result
@@ -68,7 +69,7 @@ class Lifecycle:
             template_uuid=template.uuid,
             action=Action.CREATE.value,
             status=Status.IN_PROGRESS.value,
-            reason=events.started(Action.CREATE),
+            reason=states.started(Action.CREATE),
             disable_rollback=not rollback,
             deadline_at=self._deadline(stack),
             created_at=simulation.utc(),
@@ -113,7 +114,7 @@ class Lifecycle:
             row,
             action=action.value,
             status=Status.IN_PROGRESS.value,
-            reason=events.started(action),
+            reason=states.started(action),
             traversal=row.traversal + 1,
             deadline_at=self._deadline(stack),
             **columns,
@@ -174,7 +175,7 @@ def _started(row: model.Stack, simulation: Simulation) -> model.Event:
         action=row.action,
         status=row.status,
         name=row.name,
-        type=events.STACK_TYPE,
+        type=states.STACK_TYPE,
         physical_id=row.uuid,
         reason=row.reason,
     )

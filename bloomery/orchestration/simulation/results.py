@@ -15,7 +15,7 @@ _OPEN: Final = Redaction()  # nothing is hidden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A change of a resource or, if ``type`` is ``events.STACK_TYPE``, of its stack."""
+    """A change of a resource or, if ``type`` is ``states.STACK_TYPE``, of its stack."""
 
     at_s: float  # on the clock of the simulation
     stack: str

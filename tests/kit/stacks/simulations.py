@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bloomery.orchestration.engine.events import STACK_TYPE
 from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.states import STACK_TYPE
 from bloomery.orchestration.simulation import Event
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions

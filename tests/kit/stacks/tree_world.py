@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
-from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.simulation import SimulatedClock
 from bloomery.orchestration.template import kinds, parse
 from tests.kit.stacks.memory_store import MemoryStore
@@ -197,7 +196,7 @@ class World:
             template_uuid=template.uuid,
             action="CREATE",
             status="IN_PROGRESS",
-            reason=events.started("CREATE"),
+            reason=states.started("CREATE"),
             disable_rollback=not rollback,
             created_at=self.utc(),
             deadline_at=self.utc() + timedelta(seconds=self.deadline_s),
@@ -243,7 +242,7 @@ class World:
                 previous_template_uuid=row.template_uuid,
             )
         else:
-            reason = events.cancelled(row.action)
+            reason = states.cancelled(row.action)
             row = dataclasses.replace(
                 row, status="FAILED", reason=reason, traversal=row.traversal + 1
             )
@@ -286,7 +285,7 @@ class World:
             action=row.action,
             status=row.status,
             name=row.name,
-            type=events.STACK_TYPE,
+            type=states.STACK_TYPE,
             physical_id=row.uuid,
             reason=reason.format(row.action),
         )
@@ -339,7 +338,7 @@ class World:
     def lines(self, depth: int = 0) -> list[str]:
         """``who STATE`` of each event of the stacks at a depth."""
         return [
-            f"{'S' if each.type == events.STACK_TYPE else each.name} {each.action}_{each.status}"
+            f"{'S' if each.type == states.STACK_TYPE else each.name} {each.action}_{each.status}"
             for each in self.store.events
             if self.store.stacks[each.stack_uuid].depth == depth
         ]
@@ -383,7 +382,7 @@ class World:
         """What is told of each resource and each stack, in its order."""
         told: dict[tuple[str, str], list[str]] = {}
         for each in self.store.events:
-            who = "S" if each.type == events.STACK_TYPE else each.name
+            who = "S" if each.type == states.STACK_TYPE else each.name
             key = (path(each.stack_uuid), who)
             told.setdefault(key, []).append(f"{each.action}_{each.status}")
         return told

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from bloomery.orchestration.plan import rules
-from bloomery.orchestration.plan.builder import PlanBuilder, gone
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.rules import Candidate
 from bloomery.orchestration.resources.base import ResourceState, Status
@@ -51,7 +51,7 @@ def _equals_definition(builder: PlanBuilder, record: ResourceState) -> bool:
 
 
 def _usable(record: ResourceState | None) -> bool:
-    return record is not None and not gone(record) and record.status is Status.COMPLETE
+    return record is not None and not record.gone and record.status is Status.COMPLETE
 
 
 # ---------------------------------------------------------------------------------------- make
@@ -79,7 +79,7 @@ def expect_changes(builder: PlanBuilder) -> None:
     """Leave each existing resource to the traversal, with a vertex to delete it if replaced."""
     for key, candidate in candidates(builder):
         record, planned = candidate.record, builder.actions[key]
-        is_gone = record is not None and gone(record)
+        is_gone = record is not None and record.gone
         verb, certain = (planned.verb, True) if is_gone else (Verb.UNCHANGED, False)
         builder.actions[key] = replace(planned, verb=verb, record=record, certain=certain)
         if not is_gone or key.name in builder.old.definitions:  # its creation may still run
@@ -116,7 +116,7 @@ def add_ends(builder: PlanBuilder) -> None:
             if record is None or record is builder.records.get(name):
                 continue
             newest = builder.rollback and record is current.get(name)
-            reason = EMPTY if gone(record) else ROLLED_BACK if newest else LEFT_OVER
+            reason = EMPTY if record.gone else ROLLED_BACK if newest else LEFT_OVER
             _delete(builder, Key(name, CLEAN, record.uuid), record, reason)
 
 
@@ -130,7 +130,7 @@ def _end(builder: PlanBuilder, key: Key, record: ResourceState | None) -> None:
 
 
 def _absence(builder: PlanBuilder, name: str, record: ResourceState | None) -> str:
-    if record is not None and gone(record):
+    if record is not None and record.gone:
         return EMPTY
     if builder.rollback:
         return ROLLED_BACK
