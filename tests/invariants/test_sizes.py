@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 119_695,
-    "lines of the tests": 135_213,  # a row is read again after an event of an older release
+    "lines of the product": 119_534,
+    "lines of the tests": 135_211,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
     "lines of bloomery/cli": 6344,
@@ -28,41 +28,41 @@ LIMITS = {
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4267,  # forms of attributes, for the OpenAPI document
+    "lines of bloomery/model": 4273,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5547,
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 709,
-    "lines of bloomery/orchestration/engine": 3487,
-    "lines of bloomery/orchestration/foresight": 1350,  # it alone judges before a traversal
-    "lines of bloomery/orchestration/plan": 1728,
+    "lines of bloomery/orchestration/engine": 3341,
+    "lines of bloomery/orchestration/foresight": 1349,  # it alone judges before a traversal
+    "lines of bloomery/orchestration/plan": 1720,
     "lines of bloomery/orchestration/properties": 1649,
-    "lines of bloomery/orchestration/resources": 9478,
+    "lines of bloomery/orchestration/resources": 9503,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1922,
     "lines of bloomery/orchestration/orders": 3320,
-    "lines of bloomery/orchestration/queries": 1576,
-    "lines of bloomery/orchestration/simulation": 472,
+    "lines of bloomery/orchestration/queries": 1574,
+    "lines of bloomery/orchestration/simulation": 467,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 781,
-    "functions": 8648,
+    "files of the product": 777,
+    "functions": 8613,
     "functions of under ten lines, per mille": 821,  # long functions of revisions are gone
-    "one-caller helpers": 1536,
+    "one-caller helpers": 1510,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
-    "moves of create": 323,
-    "moves of engine's create": 725,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 337,
-    "moves of engine's update": 1074,  # the same
+    "moves of create": 319,
+    "moves of engine's create": 685,  # a stack reads its values in the file that the API uses, too
+    "moves of update": 333,
+    "moves of engine's update": 1022,  # the same
     "files of get": 22,
     "files of put": 55,
-    "files of create": 78,
-    "files of engine's create": 78,
-    "files of update": 79,
-    "files of engine's update": 81,
+    "files of create": 77,
+    "files of engine's create": 76,
+    "files of update": 78,
+    "files of engine's update": 80,
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit
 SMALL = 20

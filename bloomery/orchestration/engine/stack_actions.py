@@ -249,7 +249,7 @@ def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
     for name, row in stack.current_rows.items():
         child = stack.stacks.get(row.physical_id or "")
         nested = {} if child is None else data_of(child, library)
-        entries[name] = stack_values.adopt_data_of_resource(row, nested)
-    return stack_values.adopt_data_of_stack(
+        entries[name] = stack_values.resource_adopt_data(row, nested)
+    return stack_values.stack_adopt_data(
         stack.row, library.templates[stack.row.template_uuid], entries
     )

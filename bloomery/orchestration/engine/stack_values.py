@@ -189,7 +189,7 @@ class StackSiblings:
         return resources  # type: ignore[return-value]  # mypy does not know their kind
 
 
-def adopt_data_of_stack(
+def stack_adopt_data(
     stack: model.Stack, template: model.Template, resources: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the document from which another stack can be adopted.
@@ -211,7 +211,7 @@ def adopt_data_of_stack(
     }
 
 
-def adopt_data_of_resource(resource: StoredResource, nested: Mapping[str, Any]) -> dict[str, Any]:
+def resource_adopt_data(resource: StoredResource, nested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry of a resource; ``nested``: the document of the stack that it owns."""
     return {
         **nested,

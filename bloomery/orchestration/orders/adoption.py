@@ -125,10 +125,8 @@ class _Tree:
         environment = _NO_ENVIRONMENT | dict(template.environment)
         entries = {each.name: self._entry(each) for each in self._resources.get(row.uuid, ())}
         template = dataclasses.replace(template, environment=environment)
-        return stack_values.adopt_data_of_stack(row, template, entries)
+        return stack_values.stack_adopt_data(row, template, entries)
 
     def _entry(self, resource: StoredResource) -> Json:
         child = self._children.get((resource.stack_uuid, str(resource.physical_id)))
-        return stack_values.adopt_data_of_resource(
-            resource, {} if child is None else self.data(child)
-        )
+        return stack_values.resource_adopt_data(resource, {} if child is None else self.data(child))

@@ -55,7 +55,24 @@ class Lifecycle:
             stack = verb()
         except errors.Failure as exc:
             return Result(status=None, error=results.error_of(exc))
-        return self._result(stack)
+        outputs = {}
+        for name in stack.template.outputs:
+            description = stack.definition.outputs[name].description
+            try:
+                output = results.Output(description=description, value=stack.output(name))
+            except Exception as exc:  # noqa: BLE001  # the failure of one does not affect others
+                error = results.error_of(exc, stack.changes.redaction)
+                output = results.Output(description=description, error=error)
+            outputs[name] = output
+        failure = stack.failure
+        return Result(
+            status=f"{stack.action}_{stack.status}",
+            reason=stack.reason,
+            error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
+            outputs=outputs,
+            events=tuple(self.simulation.events),
+            resources=tuple(row.copy() for row in stack.rows.values()),
+        )
 
     def _create(self, stack: Stack, *, rollback: bool) -> EngineStack:
         validate(stack)
@@ -82,34 +99,34 @@ class Lifecycle:
         return self._order(OrderKind.CREATE, row)
 
     def _update(self, stack: Stack, *, rollback: bool) -> EngineStack:
-        present = self._present()
-        if present.action is Action.DELETE:
+        current = self._current()
+        if current.action is Action.DELETE:
             raise errors.NotSupported(feature="Updating a stack that is being deleted")
         validate(stack)
-        new, template = with_id(stack, present.name, present.id), _template_of(stack)
-        new.definition.parameters.check_immutable(present.definition.definition.parameters)
+        new, template = with_id(stack, current.name, current.id), _template_of(stack)
+        new.definition.parameters.check_immutable(current.definition.definition.parameters)
         assert self.tree is not None
         self.tree.actions.library.add(template, new)
         row = self._accepted(
             Action.UPDATE,
             stack,
             template_uuid=template.uuid,
-            previous_template_uuid=present.row.template_uuid,
+            previous_template_uuid=current.row.template_uuid,
             disable_rollback=not rollback,
         )
         return self._order(OrderKind.UPDATE, row)
 
     def _delete(self) -> EngineStack:
-        row = self._accepted(Action.DELETE, self._present().definition)
+        row = self._accepted(Action.DELETE, self._current().definition)
         return self._order(OrderKind.DELETE, row)
 
-    def _present(self) -> EngineStack:
+    def _current(self) -> EngineStack:
         if self.stack is None or self.stack.id not in self.stack.stacks:
             raise errors.NotFound(reason="cannot find the stack: create it first")
         return self.stack
 
     def _accepted(self, action: Action, stack: Stack, **columns: Any) -> model.Stack:
-        row = self._present().value()
+        row = self._current().value()
         return dataclasses.replace(
             row,
             action=action.value,
@@ -132,21 +149,22 @@ class Lifecycle:
             id=next(self.simulation.order_ids),
         )  # fmt: skip
         self.simulation.store(model.Turn(stacks=[row]))
-        self.simulation.emit_events([_started(row, self.simulation)])
+        started = model.Event(
+            uuid=str(uuid.uuid4()),
+            stack_uuid=row.uuid,
+            root_uuid=row.root_uuid,
+            created_at=self.simulation.utc(),
+            action=row.action,
+            status=row.status,
+            name=row.name,
+            type=states.STACK_TYPE,
+            physical_id=row.uuid,
+            reason=row.reason,
+        )
+        self.simulation.emit_events([started])
         self.tree.take(_tree(row, order))
         self.simulation.run_to_completion(self.tree)
         return self.stack
-
-    def _result(self, stack: EngineStack) -> Result:
-        failure = stack.failure
-        return Result(
-            status=f"{stack.action}_{stack.status}",
-            reason=stack.reason,
-            error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
-            outputs={name: _output(stack, name) for name in stack.template.outputs},
-            events=tuple(self.simulation.events),
-            resources=tuple(row.copy() for row in stack.rows.values()),
-        )
 
 
 def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
@@ -164,30 +182,6 @@ def _template_of(stack: Stack) -> model.Template:
         environment=definition.environment.shown(),
         files=definition.template.files,
     )
-
-
-def _started(row: model.Stack, simulation: Simulation) -> model.Event:
-    return model.Event(
-        uuid=str(uuid.uuid4()),
-        stack_uuid=row.uuid,
-        root_uuid=row.root_uuid,
-        created_at=simulation.utc(),
-        action=row.action,
-        status=row.status,
-        name=row.name,
-        type=states.STACK_TYPE,
-        physical_id=row.uuid,
-        reason=row.reason,
-    )
-
-
-def _output(stack: EngineStack, name: str) -> results.Output:
-    description = stack.definition.outputs[name].description
-    try:
-        return results.Output(description=description, value=stack.output(name))
-    except Exception as exc:  # noqa: BLE001  # the failure of an output does not affect others
-        error = results.error_of(exc, stack.changes.redaction)
-        return results.Output(description=description, error=error)
 
 
 def _tree(row: model.Stack, *orders: model.Order) -> model.Tree:
