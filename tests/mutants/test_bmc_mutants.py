@@ -28,7 +28,7 @@ def look_after_ejection_off(patch: Patch) -> None:
 
 def impatience_off(patch: Patch) -> None:
     """An order that was taken is not given again."""
-    patch.setattr(power, "_is_ignored", lambda memory: False)
+    patch.setattr(power.PowerOrder, "is_ignored", lambda order: False)
 
 
 def page_check_off(patch: Patch) -> None:

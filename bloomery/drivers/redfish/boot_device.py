@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors, secrets
@@ -106,47 +107,47 @@ def address_of(system: Any) -> str | None:
     return (system.boot.http_boot_uri if system.boot else None) or None
 
 
-def renew(system: Any, node: Any, order: dict[str, Any]) -> None:
+@dataclass(slots=True, kw_only=True)
+class Renewal:
+    """The boot device of a power on: whether it was set again, and its persistent override."""
+
+    is_renewed: bool = False
+    override: dict[str, Any] | None = None
+
+
+def renew(system: Any, node: Any, order: Renewal) -> None:
     """Set, before a power on, the device that the BMC does not keep, or has lost meanwhile.
 
-    The URL of the image is that which the BMC has.  ``order`` is the memory of the power on, and
-    gets a persistent override for ``is_lost``.  Raises NotYet until the BMC shows the device.
+    The URL of the image is that which the BMC has.  ``order`` is the power on, which compares its
+    ``override`` afterwards.  Raises NotYet until the BMC shows the device.
     """
     memory = node.driver_internal_info
     once, following = memory.get(MEMORY), memory.get(_NEXT) or {}
     if following.get("state") != node.provision_state:
         following = {}  # of a flow that is over
     device, mode = once or following.get("device"), following.get("mode")
-    if device is not None and not _is_kept(system, device, mode, once):
+    hides = is_hidden(system)
+    if device is not None and not (once is None if hides else _shows(system, device, mode)):
         if following.get("by_url") and address_of(system) is None:
             raise NotYet("the BMC has lost the URL to boot from")
-        if not order.get("renews_boot"):
-            order["renews_boot"] = True
+        if not order.is_renewed:
+            order.is_renewed = True
             persistent = not once and following["persistent"]
             _set(system, device, persistent=persistent, address=address_of(system), mode=mode)
             system.refresh(force=True)
         if not is_hidden(system) and not _shows(system, device, mode):
             raise NotYet(f"the BMC accepted the order to boot from {device}, and does not show it")
     memory.pop(_NEXT, None)
-    override = _override(system.json)
-    if following and once is None and override.get("BootSourceOverrideEnabled") == "Continuous":
-        order["override"] = override
+    now = override(system.json)
+    if following and once is None and now.get("BootSourceOverrideEnabled") == "Continuous":
+        order.override = now
 
 
-def is_lost(document: Mapping[str, Any], override: Mapping[str, Any]) -> bool:
-    """Return whether a system no longer shows a persistent override that it has shown."""
-    return _override(document) != override
-
-
-def _override(document: Mapping[str, Any]) -> dict[str, Any]:
+def override(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the target and the duration that a system's document shows."""
     boot = document.get("Boot") or {}
     names = ("BootSourceOverrideTarget", "BootSourceOverrideEnabled")
     return {name: boot[name] for name in names if name in boot}
-
-
-def _is_kept(system: Any, device: str, mode: str | None, once: str | None) -> bool:
-    """Return whether a device need not be set again; one for a boot that is not shown must be."""
-    return once is None if is_hidden(system) else _shows(system, device, mode)
 
 
 def _shows(system: Any, device: str, mode: str | None, address: str | None = None) -> bool:
@@ -181,7 +182,7 @@ def _set(
     """
     import sushy
 
-    word = offered_word(system, device)
+    target = offered_target(system, device)
     if not has_override(system):
         _set_option(system, device, persistent=persistent)
         return
@@ -189,12 +190,12 @@ def _set(
     wire_mode = MODES[mode] if mode else _value(system, "mode")
     uri = address if device == "uefihttp" else None
     try:
-        _write(system, word, duration, wire_mode, uri)
+        _write(system, target, duration, wire_mode, uri)
     except sushy.exceptions.BadRequestError:
         if wire_mode is None and _value(system, "enabled") != duration:
             raise
         is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
-        _write(system, word, None if is_so else duration, None, uri)
+        _write(system, target, None if is_so else duration, None, uri)
     except sushy.exceptions.MissingAttributeError:
         if uri is None:
             raise
@@ -203,42 +204,44 @@ def _set(
 
 def check_uri(system: Any) -> None:
     """Raise InvalidParameterValue where the firmware cannot boot from a URL of our choice."""
-    offered_word(system, "uefihttp")
+    offered_target(system, "uefihttp")
     is_told_elsewhere = "@Redfish.Settings" in system.json
     if "HttpBootUri" not in (system.json.get("Boot") or {}) and not is_told_elsewhere:
         raise errors.InvalidParameterValue(reason=_NO_URI)
 
 
-def offered_word(system: Any, device: str) -> str:
+def offered_target(system: Any, device: str) -> str:
     """Return the BMC's name for a device.
 
     Raises InvalidParameterValue where the BMC does not offer it.
     """
-    word = word_for(system, device)
-    if word is None and not has_override(system) and not _options(system):
+    target = target_for(system, device)
+    if target is None and not has_override(system) and not _options(system):
         raise errors.InvalidParameterValue(reason=_NO_OVERRIDE)
-    if word is None:
+    if target is None:
         raise errors.InvalidParameterValue(
             reason=f"the machine cannot boot from {device}: its BMC offers "
             f"{', '.join(supported(system)) or 'no device that redfish knows'}",
         )
-    return word
+    return target
 
 
-def _write(system: Any, word: str, enabled: str | None, mode: str | None, uri: str | None) -> None:
+def _write(
+    system: Any, target: str, enabled: str | None, mode: str | None, uri: str | None
+) -> None:
     """Write the values that are not None; without sushy for targets that it does not know."""
     import sushy
 
-    sushy_words = {source.value for source in sushy.BootSource}
+    sushy_targets = {source.value for source in sushy.BootSource}
     duration = None if enabled is None else sushy.BootSourceOverrideEnabled(enabled)
     offered = system.boot and system.boot.allowed_values
-    if word in sushy_words and (offered or not _is_supermicro(system)):
+    if target in sushy_targets and (offered or not _is_supermicro(system)):
         wire_mode = None if mode is None else sushy.BootSourceOverrideMode(mode)
         system.set_system_boot_options(
-            sushy.BootSource(word), enabled=duration, mode=wire_mode, http_boot_uri=uri
+            sushy.BootSource(target), enabled=duration, mode=wire_mode, http_boot_uri=uri
         )
         return
-    values = {"Target": word, "Enabled": enabled, "Mode": mode}
+    values = {"Target": target, "Enabled": enabled, "Mode": mode}
     boot = {f"BootSourceOverride{name}": value for name, value in values.items() if value}
     boot |= {"HttpBootUri": uri} if uri else {}
     tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
@@ -249,7 +252,7 @@ def _is_supermicro(system: Any) -> bool:
     return (system.manufacturer or "").lower() == "supermicro"
 
 
-def word_for(system: Any, device: str) -> str | None:
+def target_for(system: Any, device: str) -> str | None:
     """Return the BMC's name for a device; None where the BMC does not offer it.
 
     Supermicro's virtual CD boots only as UsbCd, although Cd is offered.
@@ -259,11 +262,11 @@ def word_for(system: Any, device: str) -> str | None:
         return _STANDARD[device] if device in _options(system).values() else None
     if not offered:
         return _STANDARD[device]
-    words = {_plain(word): word for word in reversed(offered) if isinstance(word, str)}
+    targets = {_normalized(each): each for each in reversed(offered) if isinstance(each, str)}
     names = TARGETS[device]
     if device == "cdrom" and _is_supermicro(system):
         names = ("usbcd", *names)
-    return next((words[name] for name in names if name in words), None)
+    return next((targets[name] for name in names if name in targets), None)
 
 
 def has_override(system: Any) -> bool:
@@ -282,17 +285,14 @@ def _options(system: Any) -> dict[Any, str | None]:
     boot = system.json.get("Boot") or {}
     order = boot.get("BootOrder") or ()
     can_choose = order or "BootNext" in boot
-    devices = {
-        option.get("BootOptionReference"): _device_of_option(option)
-        for option in (reading.members(system, boot, "BootOptions") if can_choose else ())
-    }
+    devices: dict[Any, str | None] = {}
+    for option in reading.members(system, boot, "BootOptions") if can_choose else ():
+        alias = _normalized(str(option.get("Alias") or ""))
+        path = str(option.get("UefiDevicePath") or "")
+        by_alias = [device for device, names in TARGETS.items() if alias in names]
+        by_path = [device for part, device in _PATHS.items() if part in path]
+        devices[option.get("BootOptionReference")] = next(iter(by_alias + by_path), None)
     return {reference: devices[reference] for reference in order or devices if reference in devices}
-
-
-def _device_of_option(option: Mapping[str, Any]) -> str | None:
-    alias, path = _plain(str(option.get("Alias") or "")), str(option.get("UefiDevicePath") or "")
-    named = next((device for device, names in TARGETS.items() if alias in names), None)
-    return named or next((device for mark, device in _PATHS.items() if mark in path), None)
 
 
 def _set_option(system: Any, device: str, *, persistent: bool) -> None:
@@ -315,13 +315,13 @@ def _shows_override(system: Any) -> bool:
     return bool(target or _value(system, "target"))
 
 
-def _plain(word: str) -> str:
-    return "".join(c for c in word.lower() if c.isalnum())
+def _normalized(target: str) -> str:
+    return "".join(c for c in target.lower() if c.isalnum())
 
 
 def supported(system: Any) -> list[str]:
     """Return the boot devices that the BMC offers; all where it does not tell."""
-    return [device for device in TARGETS if word_for(system, device) is not None]
+    return [device for device in TARGETS if target_for(system, device) is not None]
 
 
 def chosen(system: Any) -> dict[str, Any]:
@@ -332,22 +332,15 @@ def chosen(system: Any) -> dict[str, Any]:
         following = options.get(boot.get("BootNext"), first)
         persistent = None if following is None else following == first
         return {"boot_device": following, "persistent": persistent}
-    reported = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
-    device = _device(system, _value(system, "target") or reported or "")
     enabled = _value(system, "enabled")
-    if device is None or enabled == "Disabled":
-        return {"boot_device": None, "persistent": None}
-    return {"boot_device": device, "persistent": enabled == "Continuous"}
-
-
-def _device(system: Any, word: str) -> str | None:
-    """Return our name for a BMC's boot source; Usb is a CD only where nothing else is."""
-    for device in TARGETS:
-        if word == word_for(system, device):
-            return device
-        if _plain(word) in TARGETS[device] and word != "Usb":
-            return device
-    return None
+    shown = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
+    target = _value(system, "target") or shown or ""
+    for device in TARGETS if enabled != "Disabled" else ():
+        # Usb is a CD only where the BMC offers no other one.
+        is_alias = _normalized(target) in TARGETS[device] and target != "Usb"
+        if is_alias or target == target_for(system, device):
+            return {"boot_device": device, "persistent": enabled == "Continuous"}
+    return {"boot_device": None, "persistent": None}
 
 
 def mode_of(system: Any) -> str | None:
@@ -357,8 +350,8 @@ def mode_of(system: Any) -> str | None:
 
 
 def _value(system: Any, name: str) -> str | None:
-    word: str | None = getattr(getattr(system.boot, name, None), "value", None)
-    return word
+    value: str | None = getattr(getattr(system.boot, name, None), "value", None)
+    return value
 
 
 def modes(system: Any) -> list[str]:

@@ -297,7 +297,7 @@ def _quirks(system: Any, power: Check) -> Iterator[str]:
         yield "it does not list its resets: any is sent"
     if not boot_device.mode_of(system):
         yield "it shows no boot mode: set capabilities boot_mode in properties"
-    if boot_device.word_for(system, "cdrom") not in ("Cd", None):
-        yield f"its virtual CD boots as {boot_device.word_for(system, 'cdrom')}"
+    if boot_device.target_for(system, "cdrom") not in ("Cd", None):
+        yield f"its virtual CD boots as {boot_device.target_for(system, 'cdrom')}"
     if system._conn._session.basic is not None:  # noqa: SLF001  our own Wire
         yield "it opens no session: each request sends the password"

@@ -8,6 +8,7 @@ the deadline, after a pause.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -38,18 +39,93 @@ class _PowerAction(NamedTuple):
     reset_type: str
     ends: PowerState
     skip_if_there: bool
-    first_look_s: float = 0.5
+    first_poll_s: float = 0.5
 
 
-_ORDERS: Final = {
+_ACTIONS: Final = {
     PowerState.ON: _PowerAction("On", PowerState.ON, skip_if_there=True),
     PowerState.OFF: _PowerAction("ForceOff", PowerState.OFF, skip_if_there=True),
     PowerState.SOFT_OFF: _PowerAction("GracefulShutdown", PowerState.OFF, skip_if_there=True),
     PowerState.SOFT_REBOOT: _PowerAction("GracefulRestart", PowerState.ON, skip_if_there=False),
     PowerState.REBOOT: _PowerAction(
-        "ForceRestart", PowerState.ON, skip_if_there=False, first_look_s=_RESTART_S,
+        "ForceRestart", PowerState.ON, skip_if_there=False, first_poll_s=_RESTART_S,
     ),
 }  # fmt: skip
+_STORED: Final = {  # the fields of an order: their keys in driver_internal_info
+    "target": "asked", "began_at": "since", "deadline": "until", "orders": "orders",
+    "orders_accepted": "given", "conflicts": "conflicts", "accepted_at": "taken_at",
+    "repeat_at": "ignored_at", "tasks": "tasks", "is_silent": "silent", "reading": "last",
+    "unclear_reason": "no_answer", "delay_reason": "put_off", "has_lost_boot": "has_lost_boot",
+    "boot_loss": "lost", "is_renewed": "renews_boot", "override": "override",
+}  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class PowerOrder(boot_device.Renewal):
+    """An order of a power state, which the node stores between the attempts of a run.
+
+    ``orders``: requests sent, of which the BMC may carry out ``orders_accepted``; ``accepted_at``:
+    when it last said so.  ``repeat_at``: when an order without an effect is repeated.  ``reading``:
+    the last power state, or why there is none.  ``delay_reason``: why no request is sent yet.
+    ``boot_loss``: why the machine is switched off again.
+    """
+
+    target: str
+    began_at: datetime
+    deadline: datetime
+    orders: int = 0
+    orders_accepted: int = 0
+    conflicts: int = 0
+    accepted_at: datetime | None = None
+    repeat_at: datetime | None = None
+    tasks: list[str] = field(default_factory=list)
+    is_silent: bool = False
+    reading: str | None = None
+    unclear_reason: str | None = None
+    delay_reason: str | None = None
+    has_lost_boot: bool = False
+    boot_loss: str | None = None
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Any]) -> PowerOrder:
+        values = {name: stored[key] for name, key in _STORED.items() if key in stored}
+        for name in ("began_at", "deadline", "accepted_at", "repeat_at"):
+            if values.get(name) is not None:
+                values[name] = datetime.fromisoformat(values[name])
+        return cls(**values)
+
+    def store(self, task: base.DriverTask) -> None:
+        values = {key: getattr(self, name) for name, key in _STORED.items()}
+        task.node.driver_internal_info[_MEMORY] = {
+            key: value.isoformat() if isinstance(value, datetime) else value
+            for key, value in values.items()
+            if value
+        } | {"was_taken": self.accepted_at is not None}
+
+    @property
+    def reason(self) -> str:
+        return f"waiting for {self.target}"
+
+    def left_s(self) -> float:
+        return (self.deadline - clock.now()).total_seconds()
+
+    def accept(self) -> None:
+        """Count an order that the BMC may carry out, and set the time of its repetition."""
+        self.orders_accepted += 1
+        self.repeat_at = clock.now() + timedelta(seconds=max(self.left_s(), 0) * _PATIENCE)
+
+    def is_ignored(self) -> bool:
+        """Return whether to repeat an order that had no effect."""
+        if self.is_silent or self.orders_accepted >= _MOST_ORDERS:
+            return False
+        return self.repeat_at is None or clock.now() > self.repeat_at
+
+    def poll_again(self, task: base.DriverTask, least_s: float = 0) -> Again:
+        """Store the order; return a pause that grows with the time since its beginning."""
+        self.store(task)
+        waited_s = (clock.now() - self.began_at).total_seconds()
+        pause_s = max(least_s, min(2.0, 0.5 + waited_s / 4))
+        return Again(after_s=min(pause_s, max(self.left_s(), 0.1)), reason=self.reason)
 
 
 class RedfishPower(RedfishInterface, base.Power):
@@ -68,12 +144,12 @@ class RedfishPower(RedfishInterface, base.Power):
         return self.access.bmc(task).has_answered(since)
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
-        return _read(self.access.document(task))
+        return _state(self.access.document(task))
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
         missing = reset.missing_states(task.node.driver_internal_info)
-        return tuple(state for state in _ORDERS if state not in missing)
+        return tuple(state for state in _ACTIONS if state not in missing)
 
     def set_power_state(
         self,
@@ -82,112 +158,94 @@ class RedfishPower(RedfishInterface, base.Power):
         timeout_s: float | None = None,
     ) -> Outcome:
         """Order the state and poll it.  Raises PowerStateFailure at the deadline."""
-        order = _order(state)
-        return _recorded(task, self._take_turn(task, order, state, timeout_s), order.ends)
-
-    def _take_turn(
-        self,
-        task: base.DriverTask,
-        order: _PowerAction,
-        state: str,
-        timeout_s: float | None,
-    ) -> Outcome:
-        memory = _recall(task, state)
-        if memory is None:
-            if order.skip_if_there and self.get_power_state(task) == order.ends:
-                return DONE
-            return self._ask(task, order, self._begin(task, state, timeout_s))
-        lost = memory.get("lost")
-        order = _ORDERS[PowerState.OFF] if lost else order
-        is_there = self._reads(task, memory) == order.ends
-        if is_there and (order.skip_if_there or memory.get("was_taken")):
-            if memory.pop("has_lost_boot", False):
-                return self._take_back(task, memory, timeout_s)
-            _forget(task)
-            if lost:
-                task.node.power_state = PowerState.OFF
-                raise errors.PowerStateFailure(
-                    state=state, reason=f"{lost}; the machine is off again"
-                )
-            return DONE
-        self._check_tasks(task, memory)
-        if clock.now() > _at(memory, "until"):
-            raise self._late(task, state, memory)
-        if memory.get("put_off") or _is_ignored(memory):
-            return self._ask(task, order, memory)
-        return _look_again(memory)
-
-    def _take_back(
-        self, task: base.DriverTask, memory: dict[str, Any], timeout_s: float | None
-    ) -> Outcome:
-        """Switch a machine off whose BMC has lost the boot device at the power on."""
-        target = memory["override"]["BootSourceOverrideTarget"]
-        memory = self._begin(task, memory["asked"], timeout_s)
-        memory |= {
-            "silent": False,
-            "lost": f"the BMC lost the boot device {target} at the power on",
-        }  # fmt: skip
-        return self._ask(task, _ORDERS[PowerState.OFF], memory)
-
-    def _check_tasks(self, task: base.DriverTask, memory: dict[str, Any]) -> None:
-        """Raise PowerStateFailure where a task that the BMC named for the order has failed."""
-        paths = memory.get("tasks")
-        if not paths or memory["silent"]:
-            return
-        what = f"bring power to {memory['asked']}"
-        try:
-            self.access.read(task, lambda system: tasks.are_at_work(system, paths, what))
-        except errors.StepFailure as no:
-            _forget(task)
-            raise errors.PowerStateFailure(state=memory["asked"], reason=no.facts["reason"]) from no
+        return _recorded(task, self._bring(task, state, timeout_s), _action(state).ends)
 
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
-        """Switch off and on; restart where power off is forbidden.
+        """Switch off and on; restart where power off is forbidden, or switch on if it is off.
 
         Only the end is recorded: a machine that stays off should be switched on by power sync.
         """
-        if task.node.disable_power_off:
-            return self.set_power_state(task, self._restart_state(task), timeout_s)
-
-        def bring(state: PowerState) -> Outcome:
-            return self._take_turn(task, _order(state), state, timeout_s)
-
-        outcome = substeps.run_in_order(
-            task, REBOOT, lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
-        )  # fmt: skip
-        return _recorded(task, outcome, PowerState.ON)
-
-    def _restart_state(self, task: base.DriverTask) -> str:
-        """Return the restart's target; a machine that is off is switched on."""
-        memory = task.node.driver_internal_info.get(_MEMORY)
-        if task.turn and memory:
-            return str(memory["asked"])
+        if not task.node.disable_power_off:
+            outcome = substeps.run_in_order(
+                task,
+                REBOOT,
+                lambda: self._bring(task, PowerState.OFF, timeout_s),
+                lambda: self._bring(task, PowerState.ON, timeout_s),
+            )
+            return _recorded(task, outcome, PowerState.ON)
+        stored = task.node.driver_internal_info.get(_MEMORY)
+        if task.turn and stored:
+            return self.set_power_state(task, str(stored["asked"]), timeout_s)
         is_on = self.get_power_state(task) == PowerState.ON
-        return PowerState.REBOOT if is_on else PowerState.ON
+        state = PowerState.REBOOT if is_on else PowerState.ON
+        return self.set_power_state(task, state, timeout_s)
 
-    def _begin(self, task: base.DriverTask, state: str, timeout_s: float | None) -> dict[str, Any]:
+    def _bring(self, task: base.DriverTask, state: str, timeout_s: float | None) -> Outcome:
+        """Run an attempt: send the order, or poll what an earlier attempt of this run has sent."""
+        action = _action(state)
+        stored = task.node.driver_internal_info.get(_MEMORY)
+        if not task.turn or not stored or stored["asked"] != state:
+            _forget(task)
+            if action.skip_if_there and self.get_power_state(task) == action.ends:
+                return DONE
+            return self._send(task, action, self._begin(state, timeout_s))
+        order = PowerOrder.load(stored)
+        if order.boot_loss:
+            action = _ACTIONS[PowerState.OFF]
+        is_there = self._read(task, order) == action.ends
+        if is_there and (action.skip_if_there or order.accepted_at):
+            _forget(task)
+            if order.has_lost_boot:  # switch off again, to boot nothing else
+                target = (order.override or {})["BootSourceOverrideTarget"]
+                order = self._begin(state, timeout_s)
+                order.boot_loss = f"the BMC lost the boot device {target} at the power on"
+                return self._send(task, _ACTIONS[PowerState.OFF], order)
+            if order.boot_loss:
+                task.node.power_state = PowerState.OFF
+                raise errors.PowerStateFailure(
+                    state=state, reason=f"{order.boot_loss}; the machine is off again"
+                )
+            return DONE
+        order.store(task)
+        if order.tasks and not order.is_silent:
+            what = f"bring power to {state}"
+            try:
+                self.access.read(task, lambda system: tasks.are_at_work(system, order.tasks, what))
+            except errors.StepFailure as no:
+                _forget(task)
+                raise errors.PowerStateFailure(state=state, reason=no.facts["reason"]) from no
+        if clock.now() > order.deadline:
+            _forget(task)
+            raise self._late(task, order)
+        if order.delay_reason or order.is_ignored():
+            return self._send(task, action, order)
+        return order.poll_again(task)
+
+    def _begin(self, state: str, timeout_s: float | None) -> PowerOrder:
         limit_s = timeout_s or self.conf.conductor.power_state_change_timeout
         now = clock.now()
-        memory = {
-            "asked": state, "since": now.isoformat(),
-            "until": (now + timedelta(seconds=limit_s)).isoformat(),
-        }  # fmt: skip
-        task.node.driver_internal_info[_MEMORY] = memory
-        return memory
+        return PowerOrder(target=state, began_at=now, deadline=now + timedelta(seconds=limit_s))
 
-    def _ask(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> Outcome:
+    def _send(self, task: base.DriverTask, action: _PowerAction, order: PowerOrder) -> Outcome:
         """Send the order; a refusal in the target state counts as done."""
-        internal = task.node.driver_internal_info
-        was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
-        memory |= {"orders": orders + 1, "no_answer": None, "put_off": None}
+        internal, is_first = task.node.driver_internal_info, not order.orders_accepted
+        order.orders += 1
+        order.unclear_reason = order.delay_reason = None
         hidden: list[str] = []
 
         def send(system: Any) -> None:
             hidden.extend(secrets.in_address(boot_device.address_of(system) or ""))
-            if order.ends == PowerState.ON:
-                boot_device.renew(system, task.node, memory)
-            _reset(system, order, internal, again=was_given)
-            memory["tasks"] = tasks.accepted(system)
+            if action.ends == PowerState.ON:
+                boot_device.renew(system, task.node, order)
+            reset_type = action.reset_type
+            if (
+                action.ends == PowerState.ON
+                and not is_first
+                and _state(system.json) == PowerState.OFF
+            ):
+                reset_type = "On"  # an earlier restart left the machine off
+            reset.send(system, reset_type, internal)
+            order.tasks = tasks.accepted(system)
 
         try:
             self.access.change(task, send, secrets=hidden)
@@ -195,103 +253,105 @@ class RedfishPower(RedfishInterface, base.Power):
             _forget(task)
             raise
         except NotYet as why:  # no order was sent
-            memory |= {"orders": orders, "put_off": str(why)}
-            return _look_again(memory)
+            order.orders, order.delay_reason = order.orders - 1, str(why)
+            return order.poll_again(task)
         except errors.BmcLeftAlone as alone:  # nor here
-            memory |= {"orders": orders, "put_off": alone.facts["reason"]}
-            return _look_again(memory, alone.facts["retry_after_s"])
+            order.orders, order.delay_reason = order.orders - 1, alone.facts["reason"]
+            return order.poll_again(task, alone.facts["retry_after_s"])
         except (errors.BmcRefused, errors.BmcBusy) as no:
-            return self._refused(task, order, memory, no)
+            return self._refused(task, action, order, no)
         except errors.BmcUnreachable as silent:
-            return _unclear(memory, silent)
-        memory |= {"was_taken": True, "taken_at": clock.now().isoformat()}
-        _note_given(memory)
-        return Again(after_s=order.first_look_s, reason=_reason(memory))
+            order.unclear_reason = silent.facts["reason"]
+            order.accept()
+            return order.poll_again(task)
+        order.accepted_at = clock.now()
+        order.accept()
+        order.store(task)
+        return Again(after_s=action.first_poll_s, reason=order.reason)
 
     def _refused(
         self,
         task: base.DriverTask,
-        order: _PowerAction,
-        memory: dict[str, Any],
+        action: _PowerAction,
+        order: PowerOrder,
         no: errors.BmcRefused | errors.BmcBusy,
     ) -> Outcome:
-        """Return what follows a refusal; any conflict with the machine's state is put off."""
+        """Return what follows a refusal; any conflict with the machine's state is put off.
+
+        A power on has a number of conflicts, and other orders have the deadline.
+        """
         status = no.facts.get("http_status", 400)
-        if status in (400, _CONFLICT) and self._is_there(task, order, memory):
+        may_be_there = status in (400, _CONFLICT) and action.skip_if_there
+        if may_be_there and self._read(task, order) == action.ends:
             _forget(task)
             return DONE
         is_busy = isinstance(no, errors.BmcBusy) or status == _CONFLICT
         pause_s = float(no.facts.get("retry_after_s") or 0)
-        if status >= 500 or (is_busy and memory.get("was_taken")):
-            return _unclear(memory, no, pause_s)
-        if memory.get("was_taken"):
-            _note_given(memory)  # the BMC works on its earlier order
-            return _look_again(memory)
-        if not is_busy or not self._may_try_again(order, memory):
+        if status >= 500 or (is_busy and order.accepted_at):
+            order.unclear_reason = no.facts["reason"]
+            order.accept()
+            return order.poll_again(task, pause_s)
+        if order.accepted_at:  # the BMC works on its earlier order
+            order.accept()
+            return order.poll_again(task)
+        may_repeat, limits = is_busy, self.conf.redfish
+        if is_busy and action.ends == PowerState.ON:
+            order.conflicts += 1
+            may_repeat = order.conflicts < limits.power_on_conflict_retry_attempts
+            pause_s = pause_s or float(limits.power_on_conflict_retry_interval)
+        if not may_repeat:
             _forget(task)
             raise no
-        memory["put_off"] = no.facts["reason"]
-        if order.ends == PowerState.ON:
-            pause_s = pause_s or float(self.conf.redfish.power_on_conflict_retry_interval)
-        return _look_again(memory, pause_s)
+        order.delay_reason = no.facts["reason"]
+        return order.poll_again(task, pause_s)
 
-    def _is_there(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> bool:
-        return order.skip_if_there and self._reads(task, memory) == order.ends
-
-    def _may_try_again(self, order: _PowerAction, memory: dict[str, Any]) -> bool:
-        """Return False after the last allowed conflict of a power on; others have the deadline."""
-        if order.ends == PowerState.OFF:
-            return True
-        memory["conflicts"] = memory.get("conflicts", 0) + 1
-        return int(memory["conflicts"]) < self.conf.redfish.power_on_conflict_retry_attempts
-
-    def _reads(self, task: base.DriverTask, memory: dict[str, Any]) -> str | None:
-        """Read the power state; None where the BMC is silent."""
-        memory["silent"] = False
+    def _read(self, task: base.DriverTask, order: PowerOrder) -> str | None:
+        """Read the power state, and note it in the order; None where the BMC is silent."""
+        order.is_silent = False
         try:
             document = self.access.document(task, insists=True)  # whatever the breaker says
         except errors.BmcUnreachable as silent:
-            memory.update(silent=True, last=silent.facts["reason"])
+            order.is_silent, order.reading = True, silent.facts["reason"]
             return None
         except errors.BmcRefused:
             _forget(task)
             raise
-        state = _read(document)
-        memory["last"] = f"it reads {state}"
-        if "override" in memory and "taken_at" in memory:
-            since_s = (clock.now() - _at(memory, "taken_at")).total_seconds()
-            is_early = since_s < _FIRMWARE_S
-            memory["has_lost_boot"] = is_early and boot_device.is_lost(document, memory["override"])
+        state = _state(document)
+        order.reading = f"it reads {state}"
+        if order.override is not None and order.accepted_at is not None:
+            is_early = (clock.now() - order.accepted_at).total_seconds() < _FIRMWARE_S
+            order.has_lost_boot = is_early and boot_device.override(document) != order.override
         return state
 
-    def _late(self, task: base.DriverTask, state: str, memory: dict[str, Any]) -> errors.Failure:
+    def _late(self, task: base.DriverTask, order: PowerOrder) -> errors.Failure:
         """Return the error at the deadline.
 
         BmcUnreachable for a silent BMC, else PowerStateFailure.
         """
-        _forget(task)
-        limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
-        orders = memory.get("orders", 1)
-        reasons = map(memory.get, ("lost", "no_answer", "put_off", "last"))
-        why = next(filter(None, reasons), None)
+        limit_s = (order.deadline - order.began_at).total_seconds()
+        reasons = (order.boot_loss, order.unclear_reason, order.delay_reason, order.reading)
         address = self.access.account(task).address
-        words = (
+        sentence = (
             f"did not get there within {limit_s:g} s, "
-            f"asked {'once' if orders == 1 else f'{orders} times'}; at last: {why}"
+            f"asked {'once' if order.orders == 1 else f'{order.orders} times'}; "
+            f"at last: {next(filter(None, reasons), None)}"
         )
-        if memory["silent"]:
+        if order.is_silent:
             return errors.BmcUnreachable(
-                node=errors.name_of(task.node), address=address, reason=f"{state}: it {words}"
-            )
-        return errors.PowerStateFailure(state=state, reason=f"the BMC at {address} {words}")
+                node=errors.name_of(task.node), address=address,
+                reason=f"{order.target}: it {sentence}",
+            )  # fmt: skip
+        return errors.PowerStateFailure(
+            state=order.target, reason=f"the BMC at {address} {sentence}"
+        )
 
 
-def _order(state: str) -> _PowerAction:
+def _action(state: str) -> _PowerAction:
     try:
-        return _ORDERS[PowerState(state)]
+        return _ACTIONS[PowerState(state)]
     except (KeyError, ValueError):
         raise errors.InvalidParameterValue(
-            reason=f'redfish cannot bring power to "{state}": it takes {", ".join(_ORDERS)}',
+            reason=f'redfish cannot bring power to "{state}": it takes {", ".join(_ACTIONS)}',
         ) from None
 
 
@@ -301,65 +361,10 @@ def _recorded(task: base.DriverTask, outcome: Outcome, ends: PowerState) -> Outc
     return outcome
 
 
-def _recall(task: base.DriverTask, state: str) -> dict[str, Any] | None:
-    """Return the order of an earlier attempt of this run; drop that of another run."""
-    memory: dict[str, Any] | None = task.node.driver_internal_info.get(_MEMORY)
-    if task.turn and memory and memory["asked"] == state:
-        return memory
-    _forget(task)
-    return None
-
-
 def _forget(task: base.DriverTask) -> None:
     task.node.driver_internal_info.pop(_MEMORY, None)
 
 
-def _reason(memory: dict[str, Any]) -> str:
-    return f"waiting for {memory['asked']}"
-
-
-def _at(memory: dict[str, Any], key: str) -> datetime:
-    return datetime.fromisoformat(memory[key])
-
-
-def _left_s(memory: dict[str, Any]) -> float:
-    return (_at(memory, "until") - clock.now()).total_seconds()
-
-
-def _unclear(memory: dict[str, Any], exc: errors.Failure, pause_s: float = 0) -> Again:
-    """Note an order whose result is unknown; poll before repeating it."""
-    memory["no_answer"] = exc.facts["reason"]
-    _note_given(memory)
-    return _look_again(memory, pause_s)
-
-
-def _note_given(memory: dict[str, Any]) -> None:
-    """Count an order that the BMC may carry out, and set the time of its repetition."""
-    patience = timedelta(seconds=max(_left_s(memory), 0) * _PATIENCE)
-    memory["given"] = memory.get("given", 0) + 1
-    memory["ignored_at"] = (clock.now() + patience).isoformat()
-
-
-def _is_ignored(memory: dict[str, Any]) -> bool:
-    """Return whether to repeat an order that had no effect."""
-    if memory["silent"] or memory.get("given", 0) >= _MOST_ORDERS:
-        return False
-    return "ignored_at" not in memory or clock.now() > _at(memory, "ignored_at")
-
-
-def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:
-    """Return a pause that grows with the time since the order."""
-    waited_s = (clock.now() - _at(memory, "since")).total_seconds()
-    pause_s = max(least_s, min(2.0, 0.5 + waited_s / 4))
-    return Again(after_s=min(pause_s, max(_left_s(memory), 0.1)), reason=_reason(memory))
-
-
-def _read(document: Mapping[str, Any]) -> str | None:
+def _state(document: Mapping[str, Any]) -> str | None:
     state = document.get("PowerState")
     return _READS.get(state) if isinstance(state, str) else None
-
-
-def _reset(system: Any, order: _PowerAction, memory: dict[str, Any], *, again: bool) -> None:
-    """Send a reset; a restart that left the machine off is repeated as a power on."""
-    is_half_done = again and order.ends == PowerState.ON and _read(system.json) == PowerState.OFF
-    reset.send(system, "On" if is_half_done else order.reset_type, memory)

@@ -194,7 +194,7 @@ def test_a_device_that_the_bmc_does_not_offer_is_refused_before_it_is_asked(mana
 def test_a_bmc_that_tells_no_devices_is_asked_in_the_standard_s_words():
     shown = {"BootSourceOverrideTarget": "None"}
     system = SimpleNamespace(boot=None, manufacturer="Supermicro", json={"Boot": shown})
-    assert [boot_device.word_for(system, d) for d in ("pxe", "cdrom")] == ["Pxe", "Cd"]
+    assert [boot_device.target_for(system, d) for d in ("pxe", "cdrom")] == ["Pxe", "Cd"]
     assert boot_device.supported(system) == ["pxe", "disk", "cdrom", "bios", "uefihttp"]
 
 

@@ -287,10 +287,15 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
     [
         ("hpe-ilo6", reading, "optional", strict),
         ("dell-idrac", reading, "optional", strict),
-        ("supermicro-x10", boot_device, "word_for", lambda system, device: "Cd"),
+        ("supermicro-x10", boot_device, "target_for", lambda system, device: "Cd"),
         ("openbmc-gb300", reset, "allowed_types", lambda system: None),
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
-        ("dmtf-rackmount1", media, "_has_action", lambda device, name: True),
+        (
+            "dmtf-rackmount1",
+            media,
+            "_send_insert",
+            lambda device, url: device.insert_media(url),
+        ),
         (IDRAC, oem, "attributes_path", lambda system: None),
         (IDRAC, jobs, "_PENDING", ()),
     ],

@@ -64,7 +64,7 @@ def test_whoever_asks_again_after_a_crash_lands_in_the_same_place(power, task):
 
 def test_a_refusal_where_it_is_so_by_now_is_no_failure(power, task, machine):
     machine.bmc.faults.add(kind="status", status=400, path="Reset")
-    power.get_power_state, power._reads = lambda task: "power off", lambda *_: "power on"
+    power.get_power_state, power._read = lambda task: "power off", lambda *_: "power on"
     assert power.set_power_state(task, "power on") == DONE
 
 

@@ -24,7 +24,7 @@ CASES = [(path, name) for path, names in MEMBERS.items() for name in names]
 WORDS = re.compile(r"Error\b|'\w+' object|object has no|NoneType|\bdict\b|\bstr\b|attribute")
 CALLS = (
     lambda system: system.power_state,
-    lambda system: boot_device.offered_word(system, "pxe"),
+    lambda system: boot_device.offered_target(system, "pxe"),
     media.show,
     lambda system: [light.facts() for light in indicators.of(system)],
     reset.allowed_types,
