@@ -45,7 +45,7 @@ class Trial:
 
     def run(self, access: Access, task: DriverTask, settings: Conf) -> dict[str, Any]:
         """Return the section ``boot_media`` of the report."""
-        from bloomery.drivers.redfish import media_check  # it needs sushy
+        from bloomery.drivers.redfish import media  # it needs sushy
 
         address = access.account(task).address
         host, port = (_own_address(address), 0) if self.listen is None else _split(self.listen)
@@ -53,12 +53,12 @@ class Trial:
             path = _write_cd(Path(folder))
             readers = _Readers(BootFiles(Path(folder), settings.api))
             with _serving(readers, host, port) as url:
-                outcome = media_check.check(
+                outcome = media.check(
                     access, task, f"{url}/{path}",
                     begin=readers.begin, wait=lambda: readers.wait(self.wait_s),
                 )  # fmt: skip
         return {
-            **dataclasses.asdict(outcome), "served_at": url, "waited_at_most_s": self.wait_s,
+            **outcome, "served_at": url, "waited_at_most_s": self.wait_s,
             "requests": [dataclasses.asdict(request) for request in readers.requests],
         }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Virtual media: insert, eject and list.
+"""Virtual media: insert, eject, list, and check that a BMC fetches them.
 
 A 2xx is no CD in the drive: each insertion and eject is read back (``bmc_write``).
 """
@@ -6,7 +6,7 @@ A 2xx is no CD in the drive: each insertion and eject is read back (``bmc_write`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
@@ -40,16 +40,24 @@ def write_insert(
     access: Access, task: DriverTask, image: str, kinds: tuple[str, ...] = DISC
 ) -> BmcWrite:
     """Return the write that inserts ``image`` into a device of these kinds."""
-    conf = access.conf.redfish
+    conf, file_name = access.conf.redfish, image.rpartition("/")[2].partition("?")[0]
 
     def change(system: Any) -> bool:
         was_ejected = "until" in task.node.driver_internal_info.get(MEMORY, {})
         is_in = insert(system, image, kinds, may_eject=not was_ejected)
         return is_in or not conf.enable_vmedia_insert_polling
 
+    def is_so(system: Any) -> bool:
+        """Return whether a device shows the image; a BMC may show another form of its URL."""
+        devices = list(_takers(system, kinds))
+        return any(
+            _has_media(device) is not False
+            and (len(devices) == 1 or not device.image or file_name in str(device.image))
+            for device in devices
+        )
+
     return BmcWrite(
-        access=access, task=task, what="insert virtual media", change=change,
-        is_so=lambda system: _is_inserted(list(_takers(system, kinds)), image),
+        access=access, task=task, what="insert virtual media", change=change, is_so=is_so,
         limit_s=conf.vmedia_insert_timeout, pause_s=conf.vmedia_insert_poll_interval,
         hidden=secrets.in_address(image),
     )  # fmt: skip
@@ -76,22 +84,36 @@ def insert(
 ) -> bool:
     """Insert ``image`` into one device of these kinds, unless a device has it already.
 
-    Return whether the BMC shows it.  The next device is tried after a 4xx; the last refusal is
-    raised.  Raises NotYet while other media stay in the device, and InvalidParameterValue where
-    there is no such device.  ``may_eject``: False after an eject, which may still be going on and
-    must not meet the new media.
+    Return whether the BMC shows it.  A device that may have other media is emptied before, and one
+    that refuses because of them is emptied and tried once more.  The next device is tried after a
+    4xx; the last refusal is raised.  Raises NotYet while other media stay in the device, and
+    InvalidParameterValue where there is no such device.  ``may_eject``: False after an eject, which
+    may still be going on and must not meet the new media.
     """
     import sushy
 
     devices = sorted(_takers(system, kinds), key=_is_last_choice)
     if not devices:
-        raise errors.InvalidParameterValue(reason=NO_DRIVE if kinds == DISC else _lacks(kinds))
+        lacks = f"its BMC offers no virtual {' or '.join(kinds)}"
+        raise errors.InvalidParameterValue(reason=NO_DRIVE if kinds == DISC else lacks)
     if any(device.inserted and device.image == image for device in devices):
         return True
     refusal: Any = None
     for device in devices:
+        if _has_media(device) and not may_eject:
+            raise _still_there(device)
         try:
-            return _put_in(device, image, may_eject=may_eject)
+            if may_eject and (_has_media(device) is not False or device.image):
+                _make_empty(device)
+            try:
+                _send_insert(device, image)
+            except sushy.exceptions.HTTPError as no:
+                if not _OCCUPIED.search(f"{no.code} {no.detail} {no.extended_info}"):
+                    raise
+                _make_empty(device)
+                _send_insert(device, image)
+            device.refresh(force=True)
+            return _has_media(device) is not False
         except sushy.exceptions.ServerSideError:
             raise
         except sushy.exceptions.HTTPError as no:
@@ -108,30 +130,8 @@ def _is_last_choice(device: Any) -> bool:
     return upload or str(device.identity).upper().startswith("RDOC")
 
 
-def _put_in(device: Any, image: str, *, may_eject: bool) -> bool:
-    """Insert, and return whether the device shows it; eject first what it may have.
-
-    An insertion that is refused because of other media is sent once more after an eject.
-    """
-    import sushy
-
-    if _has_media(device) and not may_eject:
-        raise _still_there(device)
-    if may_eject and (_has_media(device) is not False or device.image):
-        _make_empty(device)
-    try:
-        _send_insert(device, image)
-    except sushy.exceptions.HTTPError as no:
-        if not _OCCUPIED.search(f"{no.code} {no.detail} {no.extended_info}"):
-            raise
-        _make_empty(device)
-        _send_insert(device, image)
-    device.refresh(force=True)
-    return _has_media(device) is not False
-
-
 def _send_insert(device: Any, image: str) -> None:
-    if _has_action(device, "InsertMedia"):
+    if "#VirtualMedia.InsertMedia" in (device.json.get("Actions") or {}):
         device.insert_media(image, inserted=True, write_protected=True)
     else:
         _write(device, {"Image": image, "Inserted": True, "WriteProtected": True})
@@ -166,12 +166,23 @@ def _still_there(device: Any) -> NotYet:
 
 
 def _take_out(device: Any) -> bool:
-    """Eject, and return whether the media are gone; raise a refusal of media that are there."""
+    """Eject, and return whether the media are gone; raise a refusal of media that are there.
+
+    Some BMCs want no body, others an empty one.  sushy's method drops most refusals.
+    """
     import sushy
 
-    refusal = None
+    action, refusal = (device.json.get("Actions") or {}).get("#VirtualMedia.EjectMedia"), None
     try:
-        _send_eject(device)
+        if not action:
+            _write(device, {"Image": None, "Inserted": False})
+        else:
+            try:
+                device._conn.post(action["target"])  # noqa: SLF001
+            except sushy.exceptions.HTTPError as no:
+                if no.status_code not in (400, 415):
+                    raise
+                device._conn.post(action["target"], data={})  # noqa: SLF001
     except sushy.exceptions.HTTPError as no:
         refusal = no
     if reading.optional(lambda: device.refresh(force=True) or device, missing=reading.ABSENT):
@@ -181,29 +192,6 @@ def _take_out(device: Any) -> bool:
             raise refusal
         return False
     return True
-
-
-def _send_eject(device: Any) -> None:
-    """Send an eject; some BMCs want no body, others an empty one.
-
-    sushy's method drops most refusals.
-    """
-    import sushy
-
-    action = (device.json.get("Actions") or {}).get("#VirtualMedia.EjectMedia")
-    if not action:
-        _write(device, {"Image": None, "Inserted": False})
-        return
-    try:
-        device._conn.post(action["target"])  # noqa: SLF001
-    except sushy.exceptions.HTTPError as no:
-        if no.status_code not in (400, 415):
-            raise
-        device._conn.post(action["target"], data={})  # noqa: SLF001
-
-
-def _has_action(device: Any, name: str) -> bool:
-    return f"#VirtualMedia.{name}" in (device.json.get("Actions") or {})
 
 
 def _write(device: Any, values: dict[str, Any]) -> None:
@@ -224,16 +212,6 @@ def _has_media(device: Any) -> bool | None:
     if isinstance(inserted, bool):
         return inserted
     return bool(device.json["Image"]) if "Image" in device.json else None
-
-
-def _is_inserted(devices: Sequence[Any], image: str) -> bool:
-    """Return whether a device shows this image; a BMC may show another form of its URL."""
-    name = image.rpartition("/")[2].partition("?")[0]
-    return any(
-        _has_media(device) is not False
-        and (len(devices) == 1 or not device.image or name in str(device.image))
-        for device in devices
-    )
 
 
 def list_inserted(system: Any) -> list[str]:
@@ -257,10 +235,6 @@ def show(system: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _lacks(kinds: tuple[str, ...]) -> str:
-    return f"its BMC offers no virtual {' or '.join(kinds)}"
-
-
 def _kinds(device: Any) -> set[str]:
     return {kind.value for kind in device.media_types or ()}
 
@@ -280,9 +254,54 @@ def _devices(system: Any) -> Iterator[Any]:
     absent = reading.ABSENT
     has_own = system.json.get("VirtualMedia")
     for owner in [system] if has_own else reading.managers(system, absent):
-        collection = reading.optional(_collection, owner, missing=absent)
+        collection = reading.optional(lambda owner=owner: owner.virtual_media, missing=absent)
         yield from reading.each(collection, absent) if collection is not None else ()
 
 
-def _collection(owner: Any) -> Any:
-    return owner.virtual_media
+def check(
+    access: Access,
+    task: DriverTask,
+    image: str,
+    *,
+    begin: Callable[[], None],
+    wait: Callable[[], bool],
+) -> dict[str, str | None]:
+    """Insert a CD, wait until the BMC fetches it, and eject it whatever happens.
+
+    Return the result, the reason of a failure, and why the CD may be left in the drive.  ``begin``
+    is called just before the BMC is told.  ``wait`` returns whether the BMC has fetched; Ctrl-C
+    ends it.  The power of the machine stays as it is, and so does a medium that was inserted.
+    """
+    failures = (errors.BmcUnreachable, errors.BmcRefused, errors.InvalidParameterValue)
+
+    def report(result: str, reason: str = "") -> dict[str, str | None]:
+        return {"result": result, "reason": reason, "left": None}
+
+    try:
+        inserted = access.read(task, list_inserted)
+    except failures as exc:
+        return report("not tried", _reason(exc))
+    if inserted:
+        reason = f"a medium is inserted already, and stays: {', '.join(inserted)}"
+        return report("not tried", reason)
+    begin()
+    outcome = report("interrupted")
+    try:
+        write_insert(access, task, image).apply_now()
+        outcome = report("fetched" if wait() else "not fetched")
+    except failures as exc:
+        outcome = report("failed", _reason(exc))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        try:
+            write_eject(access, task, DISC, image).apply_now()
+            inserted = access.read(task, list_inserted)
+            outcome["left"] = f"the BMC still shows {', '.join(inserted)}" if inserted else None
+        except failures as exc:
+            outcome["left"] = _reason(exc)
+    return outcome
+
+
+def _reason(exc: errors.Failure) -> str:
+    return str(exc.facts.get("reason", exc))
