@@ -42,7 +42,7 @@ _APPLY_TIME: Final = "@Redfish.SettingsApplyTime"
 _APPLY_ARGS: Final = {
     "settings": {"description": "list of {name, value}", "required": True},
 }
-_WORDS: Final = {"true": True, "false": False, "1": True, "0": False}
+_BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 _LIKE: Final = {"Boolean": False, "Integer": 0, "String": "", "Enumeration": ""}
 _MOST_CHARS: Final = 200
 _POST: Final = (  # values of BootProgress during POST; None tells nothing
@@ -68,6 +68,16 @@ class RedfishBios(RedfishInterface, base.Bios):
         """Apply these BIOS settings; restart the machine where needed."""
         entries = steps.checked_entries("settings", settings, ("name", "value"))
         values = {entry["name"]: entry["value"] for entry in entries}
+
+        def is_needless(system: Any) -> bool:
+            """Return whether the settings have these values now and at the next boot."""
+            bios = _bios(system)
+            if not _matches(bios, values):
+                return False
+            following = reading.follow(system, bios.get(_SETTINGS) or {}, "SettingsObject")
+            names = [name for name in following.get("Attributes") or () if name in values]
+            return _matches(following, {name: values[name] for name in names})
+
         outcome = BiosSetting(
             access=self.access,
             task=task,
@@ -75,20 +85,24 @@ class RedfishBios(RedfishInterface, base.Bios):
             limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(lambda system: _change(system, self.access.documents, values)),
             is_so=lambda system: _matches(_bios(system), values),
-            is_needless=lambda system: _is_needless(system, values),
+            is_needless=is_needless,
         ).apply()
         return self._read_after(task, outcome)
 
     @steps.out_of_band_step()
     def factory_reset(self, task: base.DriverTask) -> Outcome:
         """Reset all settings to factory defaults; restart the machine."""
+
+        def is_booted(system: Any) -> bool:
+            return (system.json.get("BootProgress") or {}).get("LastState") not in _POST
+
         outcome = BiosSetting(
             access=self.access,
             task=task,
             what="restore the factory configuration of the BIOS",
             limit_s=self.conf.redfish.boot_mode_config_timeout,
             change=self.unblocked(_reset),
-            is_so=lambda system: _boot_progress(system) not in _POST,
+            is_so=is_booted,
             is_needless=lambda system: False,
         ).apply()
         return self._read_after(task, outcome)
@@ -127,13 +141,9 @@ def _settings(system: Any, registry_of: Callable[[Key], Json | None]) -> list[Js
         return None
     registry = registry_of(_key(system, bios)) or {}
     return [
-        {"name": name, "value": _text(value)} | registry.get(name, {})
+        {"name": name, "value": None if value is None else str(value)} | registry.get(name, {})
         for name, value in sorted((bios.get("Attributes") or {}).items())
     ]
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None else str(value)
 
 
 def find_registry(system: Any, name: str | None, most: int | None = None) -> dict[str, Json]:
@@ -146,8 +156,16 @@ def find_registry(system: Any, name: str | None, most: int | None = None) -> dic
     if not name or not files:
         return {}
     named = f"{files.rstrip('/')}/{urllib.parse.quote(name)}"
+
+    def paths() -> Iterator[str]:
+        """Yield ``named``, the files of other versions, and the rest; listed if ``named`` fails."""
+        yield named
+        members = reading.follow(system, system.root.json, "Registries").get("Members") or ()
+        others = [file["@odata.id"] for file in members if file["@odata.id"].rstrip("/") != named]
+        yield from sorted(others, key=lambda path: _stem(path) != _stem(named))
+
     other_version: Json = {}
-    for path in itertools.islice(_files(system, named), most):
+    for path in itertools.islice(paths(), most):
         if other_version and _stem(path) != _stem(name):
             break
         file = reading.optional(reading.fetch, system, path) or {}
@@ -164,14 +182,6 @@ def _stem(name: str) -> str:
     return _VERSION.sub("", urllib.parse.unquote(name.rstrip("/").rpartition("/")[2])).lower()
 
 
-def _files(system: Any, named: str) -> Iterator[str]:
-    """Yield the paths of registry files: ``named``, those of its name, and the others."""
-    yield named
-    members = reading.follow(system, system.root.json, "Registries").get("Members") or ()
-    others = [file["@odata.id"] for file in members if file["@odata.id"].rstrip("/") != named]
-    yield from sorted(others, key=lambda path: _stem(path) != _stem(named))
-
-
 def _entries(system: Any, file: Json) -> dict[str, Json]:
     places = [place for place in file.get("Location", ()) if place.get("Uri")]
     english = [p for p in places if str(p.get("Language", "en")).startswith("en")]
@@ -179,14 +189,13 @@ def _entries(system: Any, file: Json) -> dict[str, Json]:
         return {}
     registry = reading.fetch(system, places[0]["Uri"])
     attributes = registry.get("RegistryEntries", {}).get("Attributes", ())
-    named = (entry for entry in attributes if entry and entry.get("AttributeName"))
-    return {entry["AttributeName"]: _facts(entry) for entry in named}
-
-
-def _facts(entry: Json) -> Json:
-    facts: Json = {name: entry.get(key) for name, key in _FACTS.items()}
-    allowed = [value.get("ValueName") for value in entry.get("Value") or ()]
-    return facts | {"allowable_values": allowed or None}
+    entries: dict[str, Json] = {}
+    for entry in attributes:
+        if entry and entry.get("AttributeName"):
+            allowed = [value.get("ValueName") for value in entry.get("Value") or ()]
+            facts: Json = {name: entry.get(key) for name, key in _FACTS.items()}
+            entries[entry["AttributeName"]] = facts | {"allowable_values": allowed or None}
+    return entries
 
 
 # ------------------------------------------------------------------------------- changing them
@@ -201,11 +210,6 @@ def _bios(system: Any) -> Json:
     return bios
 
 
-def _boot_progress(system: Any) -> str | None:
-    progress = system.json.get("BootProgress") or {}
-    return progress.get("LastState")
-
-
 def _matches(bios: Json, values: Mapping[str, Any]) -> bool:
     current = bios.get("Attributes") or {}
     return all(
@@ -214,20 +218,10 @@ def _matches(bios: Json, values: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_needless(system: Any, values: Mapping[str, Any]) -> bool:
-    """Return whether the settings have these values now and at the next boot."""
-    bios = _bios(system)
-    if not _matches(bios, values):
-        return False
-    following = reading.follow(system, bios.get(_SETTINGS) or {}, "SettingsObject")
-    named = {name: values[name] for name in following.get("Attributes") or {} if name in values}
-    return _matches(following, named)
-
-
 def _converted(value: Any, like: Any) -> Any:
     """Return a user's value in the BIOS's type, if it can be converted."""
     if isinstance(like, bool):
-        return _WORDS.get(str(value).lower(), value)
+        return _BOOLEANS.get(str(value).lower(), value)
     if isinstance(like, int) and not isinstance(value, bool):
         try:
             return int(value)

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+import urllib3
+
 from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, substeps
-from bloomery.drivers.redfish import firmware_image, power, reading, tasks
+from bloomery.drivers.redfish import power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -28,10 +32,14 @@ Json: TypeAlias = dict[str, Any]
 _MEMORY: Final = "redfish_firmware"
 _COMPONENTS: Final = ("bios", "bmc")
 _NIC: Final = "nic:"  # before the serial number or Id of a network adapter
-_FIRST_LOOK_S: Final = 1.0
+_FIRST_POLL_S: Final = 1.0
 _START_S: Final = 30.0  # a task not started by then needs a restart of the machine
 _MOST_ORDERS: Final = 3  # orders with a 5xx as answer
 _LONGEST_WAIT_S: Final = 24 * 3600
+_ALGORITHMS: Final = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
+_FETCH_TIMEOUT: Final = urllib3.Timeout(connect=10, read=30)
+_MOST_FETCH_S: Final = 600.0
+_CHUNK: Final = 1 << 20
 _ACTION: Final = "#UpdateService.SimpleUpdate"
 _UPDATE_ARGS: Final = {
     "settings": {
@@ -55,9 +63,22 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
     @steps.out_of_band_step(_UPDATE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
         """Update the firmware of components; an interrupted list continues at its position."""
-        entries = _checked(settings)
+        entries = steps.checked_entries("settings", settings, ("component", "url"))
+        for entry in entries:
+            name = entry["component"]
+            if name not in _COMPONENTS and name.removeprefix(_NIC) in ("", name):
+                raise errors.InvalidParameterValue(
+                    reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and {_NIC}NAME, "
+                    f"not {name}",
+                )
+            _check_file(entry["url"], entry.get("checksum"))
+            wait_s = entry.get("wait", 0)
+            if type(wait_s) not in (int, float) or not 0 <= wait_s <= _LONGEST_WAIT_S:
+                raise errors.InvalidParameterValue(
+                    reason=f"settings: wait takes seconds, from 0 to {_LONGEST_WAIT_S}",
+                )
         try:
-            return _Update(self, task, entries).take_turn()
+            return _Update(self, task, entries).run()
         except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
             task.node.driver_internal_info.pop(_MEMORY, None)
             raise
@@ -102,27 +123,6 @@ def _version(system: Any, component: str) -> str | None:
     return next((row["current_version"] for row in rows), None)
 
 
-def _checked(settings: Any) -> list[Json]:
-    """Return the user's list.  Raises InvalidParameterValue."""
-    entries = steps.checked_entries("settings", settings, ("component", "url"))
-    for entry in entries:
-        name = entry["component"]
-        if name not in _COMPONENTS and name.removeprefix(_NIC) in ("", name):
-            raise errors.InvalidParameterValue(
-                reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and {_NIC}NAME, "
-                f"not {name}",
-            )
-        firmware_image.check_url(entry["url"])
-        if entry.get("checksum") is not None:
-            firmware_image.check_form(entry["checksum"])
-        wait_s = entry.get("wait", 0)
-        if type(wait_s) not in (int, float) or not 0 <= wait_s <= _LONGEST_WAIT_S:
-            raise errors.InvalidParameterValue(
-                reason=f"settings: wait takes seconds, from 0 to {_LONGEST_WAIT_S}",
-            )
-    return entries
-
-
 class _Update:
     """A running step; ``driver_internal_info`` stores its position.
 
@@ -150,7 +150,7 @@ class _Update:
         memory["flow"] = flow
         self._memory: Json = memory
 
-    def take_turn(self) -> Outcome:
+    def run(self) -> Outcome:
         """Run stages until one must wait.  Raises StepFailure, BmcRefused, BmcUnreachable."""
         stages: dict[str, Callable[[], Outcome | None]] = {
             "ask": self._ask, "poll": self._poll, "restart": self._restart,
@@ -158,12 +158,10 @@ class _Update:
             "wait": self._wait,
         }  # fmt: skip
         while self._memory["done"] < len(self._entries):
-            if self._memory["now"] is None:
-                self._begin()
-            else:
-                outcome = stages[self._now["stage"]]()
-                if outcome is not None and not isinstance(outcome, Done):
-                    return outcome
+            stage = self._begin if self._memory["now"] is None else stages[self._now["stage"]]
+            outcome = stage()
+            if outcome is not None and not isinstance(outcome, Done):
+                return outcome
             self._task.save()
         rows = self._access.read(self._task, components)
         flashed = {entry["component"] for entry in self._entries}
@@ -188,11 +186,11 @@ class _Update:
 
     # ------------------------------------------------------------------------------- stages
 
-    def _begin(self) -> None:
+    def _begin(self) -> Outcome | None:
         """Read the version and the BMC's tasks before the first order."""
         entry = self._entry
         if entry.get("checksum") is not None:
-            firmware_image.check_content(entry["url"], entry["checksum"])
+            _check_content(entry["url"], entry["checksum"])
         version, listed = self._access.read(
             self._task, lambda system: (_version(system, self._component), tasks.listed(system))
         )
@@ -206,6 +204,7 @@ class _Update:
             "was_off": self._task.node.power_state == PowerState.OFF,
         }  # fmt: skip
         self._memory["until"] = _later(self._conf.firmware_update_overall_timeout)
+        return None
 
     def _ask(self) -> Outcome | None:
         """Order the update, unless an earlier order has started or succeeded."""
@@ -213,10 +212,16 @@ class _Update:
         if now["orders"]:
             own, others = self._access.read(self._task, self._find_begun)
             if own is not None:
-                self._look_after(own)
+                self._follow(own)
                 return None
             if others:
-                return self._wait_for(others)
+                paths = ", ".join(others)
+                why = f"{paths} may be its task, and does not say for which machine it works"
+                if _is_past(self._memory["until"]):
+                    raise errors.StepFailure(
+                        reason=f"cannot tell whether the BMC updates {self._component}: {why}",
+                    )
+                return self._again(why)
             if now["before"] is not None and self._reads_new():
                 now.update(stage="settle", settles_by=None)
                 return None
@@ -231,34 +236,30 @@ class _Update:
         except errors.BmcRefused as no:
             if not isinstance(no, errors.BmcFailed) or now["orders"] >= _MOST_ORDERS:
                 raise
-            return Again(after_s=_FIRST_LOOK_S, reason=f"the BMC answered {no.facts['reason']}")
-        self._look_after(monitor)
+            return Again(after_s=_FIRST_POLL_S, reason=f"the BMC answered {no.facts['reason']}")
+        self._follow(monitor)
         return None
 
     def _find_begun(self, system: Any) -> tuple[str | None, list[str]]:
         return tasks.find_own(system, self._now["tasks"], _action(system)["target"])
 
-    def _wait_for(self, others: list[str]) -> Again:
-        """Poll again later, because one of these tasks may be ours.  Raises StepFailure."""
-        why = f"{', '.join(others)} may be its task, and does not say for which machine it works"
-        if _is_past(self._memory["until"]):
-            raise errors.StepFailure(
-                reason=f"cannot tell whether the BMC updates {self._component}: {why}",
-            )
-        return self._again(why)
-
-    def _look_after(self, monitor: str | None) -> None:
+    def _follow(self, monitor: str | None) -> None:
         self._now.update(monitor=monitor, stage="poll", starts_by=_later(_START_S))
 
     def _poll(self) -> Outcome | None:
         """Poll the task; a BMC that updates itself may be silent."""
-        monitor, now = self._now["monitor"], self._now
+        now, what = self._now, f"update {self._component}"
+        monitor, hidden = now["monitor"], secrets.in_address(self._entry["url"])
         try:
-            state = tasks.COMPLETED if monitor is None else self._state(monitor)
+            state = tasks.COMPLETED
+            if monitor is not None:
+                state = self._access.read(
+                    self._task, lambda system: tasks.state(system, monitor, what, hidden)
+                )
         except (errors.BmcUnreachable, errors.BmcRefused) as exc:
             if self._component != "bmc":
                 raise
-            return self._bear(exc)
+            return self._tolerate(exc)
         if state == tasks.COMPLETED:
             is_new = self._component == "bmc" or now.get("restarted") or self._reads_new()
             now.update(stage="settle" if is_new else "restart", settles_by=None)
@@ -273,12 +274,6 @@ class _Update:
             now["stage"] = "restart"
             return None
         return self._again(f"its task is {state}")
-
-    def _state(self, monitor: str) -> str:
-        what, hidden = f"update {self._component}", secrets.in_address(self._entry["url"])
-        return self._access.read(
-            self._task, lambda system: tasks.state(system, monitor, what, hidden)
-        )
 
     def _restart(self) -> Outcome | None:
         """Restart the machine, then poll the task again, which may have waited for the restart.
@@ -306,7 +301,7 @@ class _Update:
         except (errors.BmcUnreachable, errors.BmcRefused) as exc:
             if self._component != "bmc" and isinstance(exc, errors.BmcRefused):
                 raise
-            return self._bear(exc)
+            return self._tolerate(exc)
         if not is_new and not _is_past(now["settles_by"]):
             return self._again("its new version does not show yet")
         if not is_new and now.pop("unsure", False):
@@ -327,7 +322,7 @@ class _Update:
                 )
                 now["answers"] += 1
             except (errors.BmcUnreachable, errors.BmcRefused) as exc:
-                self._bear(exc)
+                self._tolerate(exc)
                 version = None
             if version is None and now["before"] is not None:
                 now["answers"] = 0
@@ -346,7 +341,7 @@ class _Update:
             reason=f"{self._component} is updated: {shown}",
         )
 
-    def _bear(self, exc: errors.Failure) -> Again:
+    def _tolerate(self, exc: errors.Failure) -> Again:
         """Wait for a restarting BMC, which is silent and then lacks documents.  Raises ``exc``."""
         if isinstance(exc, errors.BmcLoginRefused) or _is_past(self._memory["until"]):
             raise exc
@@ -378,7 +373,7 @@ class _Update:
         """Return a pause that grows with the time spent."""
         limit_s = self._conf.firmware_update_overall_timeout
         left_s = (datetime.fromisoformat(self._memory["until"]) - clock.now()).total_seconds()
-        pause_s = _FIRST_LOOK_S + max(limit_s - left_s, 0) / 4
+        pause_s = _FIRST_POLL_S + max(limit_s - left_s, 0) / 4
         longest_s = float(self._conf.firmware_update_status_interval)
         return Again(
             after_s=max(least_s, min(longest_s, pause_s)),
@@ -430,3 +425,41 @@ def _simple_update(system: Any, url: str) -> str | None:
             raise
         answer = connection.post(action["target"], data=payload | own)  # some BMCs require Targets
     return tasks.monitor(answer)
+
+
+def _check_file(url: object, checksum: object) -> None:
+    """Raise InvalidParameterValue for a URL that no BMC fetches, or an invalid checksum."""
+    parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.InvalidParameterValue(reason="settings: url takes an address of http or https")
+    is_hex = isinstance(checksum, str) and not set(checksum.lower()) - set("0123456789abcdef")
+    if checksum is not None and not (is_hex and len(str(checksum)) in _ALGORITHMS):
+        raise errors.InvalidParameterValue(
+            reason=f"settings: checksum takes the digits of {', '.join(_ALGORITHMS.values())}",
+        )
+
+
+def _check_content(url: str, checksum: str) -> None:
+    """Read the file; raise StepFailure unless it has this checksum."""
+    algorithm = _ALGORITHMS[len(checksum)]
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    file, give_up_at = secrets.mask_address(url), time.monotonic() + _MOST_FETCH_S
+    try:
+        with urllib3.PoolManager() as pool:
+            answer = pool.request("GET", url, timeout=_FETCH_TIMEOUT, preload_content=False)
+            if answer.status != 200:
+                raise errors.StepFailure(reason=f"cannot check {file}: HTTP {answer.status}")
+            while chunk := answer.read(_CHUNK):
+                digest.update(chunk)
+                if time.monotonic() > give_up_at:
+                    answer.close()
+                    raise errors.StepFailure(
+                        reason=f"cannot check {file}: it was not read within {_MOST_FETCH_S:g} s",
+                    )
+    except (urllib3.exceptions.HTTPError, OSError) as exc:
+        why = type(exc).__name__
+        raise errors.StepFailure(reason=f"cannot check {file}: it cannot be read ({why})") from exc
+    if digest.hexdigest() != checksum.lower():
+        raise errors.StepFailure(
+            reason=f"{file} does not match its checksum: its {algorithm} is {digest.hexdigest()}",
+        )
