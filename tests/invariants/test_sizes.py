@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 119_534,
+    "lines of the product": 119_372,
     "lines of the tests": 135_211,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 16_545,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 16_383,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1651,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 777,
-    "functions": 8613,
-    "functions of under ten lines, per mille": 821,  # long functions of revisions are gone
-    "one-caller helpers": 1510,
+    "files of the product": 774,
+    "functions": 8574,
+    "functions of under ten lines, per mille": 820,  # long functions of revisions are gone
+    "one-caller helpers": 1460,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

@@ -6,15 +6,20 @@ show is a quirk of the report.  Source: DMTF DSP0268.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import socket
+import urllib.parse
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, TypeAlias
+
+from cryptography import x509
 
 from bloomery import errors
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc import report
 from bloomery.drivers.bmc.report import Check, Report
-from bloomery.drivers.redfish import boot_device, certificate, reading, reset
+from bloomery.drivers.redfish import boot_device, reading, reset, wire
 from bloomery.drivers.redfish.access import Access
 from bloomery.drivers.redfish.bios import find_registry
 from bloomery.drivers.redfish.driver_info import Account
@@ -26,38 +31,70 @@ _MOST_MEMBERS: Final = 4  # documents of a collection that are read
 _MOST_REGISTRIES: Final = 6  # files that are searched for the BIOS's own
 _FORBIDDEN: Final = 403
 _ALLOWED: Final = "@Redfish.AllowableValues"
+_TLS_TIMEOUT_S: Final = 5.0
+_HTTPS_PORT: Final = 443
 _SENSORS: Final = ("Sensors", "Thermal", "ThermalSubsystem", "Power", "PowerSubsystem")
 
 
 def examine(access: Access, task: DriverTask) -> Json:
     """Return the report of the node's BMC; its error where the BMC cannot be read."""
-    account = access.account(task)
-    result = Report(
-        protocol="redfish", address=account.address, driver_info=_driver_info(task.driver_info)
-    )
+    account, info = access.account(task), task.driver_info
+    own_keys = {key: value for key, value in info.items() if key.startswith("redfish_")}
+    result = Report(protocol="redfish", address=account.address, driver_info=own_keys)
     documents = _Documents(result)
     try:
-        access.read(task, lambda system: _examine(system, documents.of(system), account, result))
+        access.read(task, lambda system: _examine(system, documents, account))
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
         result.error = str(exc.facts["reason"])
-    result.tls = certificate.describe(account)
+    result.tls = _tls(account)
     return result.document(access.bmc(task))
 
 
-def _driver_info(info: Mapping[str, Any]) -> Json:
-    return {key: value for key, value in info.items() if key.startswith("redfish_")}
+def _tls(account: Account) -> dict[str, Any] | None:
+    """Return the version, and the certificate with its end, whether or not it is verified.
+
+    None for plain HTTP, or where the handshake fails.  No request is sent.  The check of the
+    certificate is left to the requests.
+    """
+    parts = urllib.parse.urlsplit(account.address)
+    if parts.scheme != "https":
+        return None
+    context = wire.tls_context(dataclasses.replace(account, verify=False))
+    address = (parts.hostname, parts.port or _HTTPS_PORT)
+    try:
+        with (
+            socket.create_connection(address, _TLS_TIMEOUT_S) as sock,
+            context.wrap_socket(sock, server_hostname=parts.hostname) as tls,
+        ):
+            certificate = x509.load_der_x509_certificate(tls.getpeercert(binary_form=True) or b"")
+            return {
+                "version": tls.version(),
+                "verified": bool(account.verify),
+                "subject": certificate.subject.rfc4514_string(),
+                "issuer": certificate.issuer.rfc4514_string(),
+                "expires_at": certificate.not_valid_after_utc.isoformat(),
+            }
+    except (OSError, ValueError):
+        return None
 
 
 class _Documents:
     """The documents of one check, each read once, and no more than the check may read."""
 
     def __init__(self, result: Report) -> None:
-        self._report, self._read = result, dict[str, Json]()
-        self._system: Any = None
+        self.report, self._read = result, dict[str, Json]()
+        self.system: Any = None  # of this attempt
 
-    def of(self, system: Any) -> _Documents:
-        self._system = system
-        return self
+    @property
+    def own(self) -> Json:
+        """The system's document."""
+        own: Json = self.system.json
+        return own
+
+    @property
+    def root(self) -> Json:
+        root: Json = self.system.root.json
+        return root
 
     def follow(self, document: Json, name: str) -> Json:
         """Return the document that property ``name`` links to, or {}."""
@@ -66,22 +103,20 @@ class _Documents:
         return self.get(path) if isinstance(path, str) else {}
 
     def get(self, path: str) -> Json:
-        if path not in self._read and len(self._read) < _MOST_DOCUMENTS:
-            self._read[path] = self._fetch(path) or {}
-            if not self._read[path]:
-                self._report.quirks.append(f"it links to {path} and does not show it")
-        return self._read.get(path, {})
-
-    def _fetch(self, path: str) -> Json | None:
-        """Return a document; None where it is missing, or not for this user."""
+        """Return a document; {} where it is missing, or not for this user."""
         import sushy
 
-        try:
-            return reading.optional(reading.fetch, self._system, path)
-        except sushy.exceptions.AccessError as no:
-            if no.status_code != _FORBIDDEN:
-                raise
-            return None
+        if path not in self._read and len(self._read) < _MOST_DOCUMENTS:
+            try:
+                document = reading.optional(reading.fetch, self.system, path)
+            except sushy.exceptions.AccessError as no:
+                if no.status_code != _FORBIDDEN:
+                    raise
+                document = None
+            self._read[path] = document or {}
+            if not document:
+                self.report.quirks.append(f"it links to {path} and does not show it")
+        return self._read.get(path, {})
 
     def members(self, document: Json, name: str) -> Iterator[Json]:
         """Yield the first members of the collection that property ``name`` links to."""
@@ -95,35 +130,15 @@ class _Documents:
                 yield document
 
 
-def _examine(system: Any, documents: _Documents, account: Account, result: Report) -> None:
+def _examine(system: Any, documents: _Documents, account: Account) -> None:
     """Fill the report; a repeated attempt starts anew, with the documents of the first."""
-    root, own = system.root.json, system.json
+    documents.system = system
+    result, own, root = documents.report, documents.own, documents.root
     managers = list(documents.links(_links(own, "ManagedBy")))
-    result.checks.clear()
     result.driver_info = {"redfish_address": account.address} | dict(result.driver_info)
     result.driver_info |= {"redfish_system_id": system.path.rstrip("/")}
-    result.identity = _identity(root, own, managers[0] if managers else {})
-    result.checks += [
-        _power(system),
-        _boot_device(system),
-        _boot_mode(system),
-        _virtual_media(documents, own, managers),
-        _bios(system, documents, result),
-        _raid(documents, own),
-        _firmware(documents, root),
-        _secure_boot(documents, own),
-        _events(documents, root),
-        _sensors(documents, own),
-    ]
-    result.sessions_in_use = _sessions(documents, root)
-    result.read_clock(_time(managers))
-    result.quirks += [
-        quirk for quirk in _quirks(system, result.checks[0]) if quirk not in result.quirks
-    ]
-
-
-def _identity(root: Json, own: Json, manager: Json) -> dict[str, str | None]:
-    return {
+    manager = managers[0] if managers else {}
+    result.identity = {
         "manufacturer": _text(own.get("Manufacturer")) or _text(root.get("Vendor")),
         "model": _text(own.get("Model")) or _text(root.get("Product")),
         "serial": _text(own.get("SerialNumber")),
@@ -132,6 +147,23 @@ def _identity(root: Json, own: Json, manager: Json) -> dict[str, str | None]:
         "bmc_firmware": _text(manager.get("FirmwareVersion")),
         "version": _text(root.get("RedfishVersion")),
     }
+    result.checks.clear()
+    result.checks += [feature(documents) for feature in _FEATURES]
+    sessions = documents.follow(root.get("Links") or {}, "Sessions")
+    members = sessions.get("Members")
+    count = sessions.get("Members@odata.count", len(members) if members else None)
+    result.sessions_in_use = count if isinstance(count, int) else None
+    for manager in managers:
+        try:
+            time = datetime.fromisoformat(str(manager.get("DateTime")))
+        except ValueError:
+            continue
+        result.read_clock(time if time.tzinfo else None)
+        break
+    lists_resets = bool(result.checks[0].allowed)
+    result.quirks += [
+        quirk for quirk in _quirks(system, lists_resets) if quirk not in result.quirks
+    ]
 
 
 def _text(value: Any) -> str | None:
@@ -145,14 +177,16 @@ def _links(document: Json, name: str) -> Any:
 # ---------------------------------------------------------------------------------- features
 
 
-def _power(system: Any) -> Check:
+def _power(documents: _Documents) -> Check:
+    system = documents.system
     allowed = reading.optional(reset.allowed_types, system)
     state = system.json.get("PowerState")
     works = isinstance(state, str) and bool((system.json.get("Actions") or {}).get(reset.ACTION))
     return Check(name="power", works=works, detail=str(state or ""), allowed=allowed or ())
 
 
-def _boot_device(system: Any) -> Check:
+def _boot_device(documents: _Documents) -> Check:
+    system = documents.system
     boot = system.json.get("Boot") or {}
     target = boot.get("BootSourceOverrideTarget")
     enabled = boot.get("BootSourceOverrideEnabled")
@@ -164,44 +198,36 @@ def _boot_device(system: Any) -> Check:
     )
 
 
-def _boot_mode(system: Any) -> Check:
-    modes = boot_device.modes(system)
-    return Check(
-        name="boot mode", works=bool(modes), detail=boot_device.mode_of(system) or "", allowed=modes
-    )
+def _boot_mode(documents: _Documents) -> Check:
+    modes, mode = boot_device.modes(documents.system), boot_device.mode_of(documents.system)
+    return Check(name="boot mode", works=bool(modes), detail=mode or "", allowed=modes)
 
 
-def _virtual_media(documents: _Documents, own: Json, managers: list[Json]) -> Check:
-    owners = [own] if own.get("VirtualMedia") else managers
+def _virtual_media(documents: _Documents) -> Check:
+    """Check the drives, with the transfer protocols that they list; most BMCs list none."""
+    own = documents.own
+    owners = [own] if own.get("VirtualMedia") else documents.links(_links(own, "ManagedBy"))
     devices = [each for owner in owners for each in documents.members(owner, "VirtualMedia")]
     discs = [device for device in devices if {"CD", "DVD"} & set(device.get("MediaTypes") or ())]
     kinds = sorted({kind for device in devices for kind in _texts(device.get("MediaTypes"))})
-    return Check(
-        name="virtual media",
-        works=bool(discs),
-        detail=", ".join(kinds) + _insertion(discs),
-        allowed=sorted({protocol for device in discs for protocol in _protocols(device)}),
-    )
+    detail, is_by_action, protocols = ", ".join(kinds), False, set[str]()
+    for disc in discs:
+        actions = disc.get("Actions") or {}
+        is_by_action = is_by_action or "#VirtualMedia.InsertMedia" in actions
+        action = actions.get("#VirtualMedia.InsertMedia") or {}
+        name = f"TransferProtocolType{_ALLOWED}"
+        protocols.update(_texts(action.get(name)) or _texts(disc.get(name)))
+    if discs and not is_by_action:
+        detail += "; inserted by PATCH"
+    return Check(name="virtual media", works=bool(discs), detail=detail, allowed=sorted(protocols))
 
 
-def _insertion(discs: list[Json]) -> str:
-    by_action = any("#VirtualMedia.InsertMedia" in (disc.get("Actions") or {}) for disc in discs)
-    return "; inserted by PATCH" if discs and not by_action else ""
-
-
-def _protocols(device: Json) -> list[str]:
-    """Return the transfer protocols that a device lists; most BMCs list none."""
-    action = (device.get("Actions") or {}).get("#VirtualMedia.InsertMedia") or {}
-    name = f"TransferProtocolType{_ALLOWED}"
-    return _texts(action.get(name)) or _texts(device.get(name))
-
-
-def _bios(system: Any, documents: _Documents, result: Report) -> Check:
-    bios = documents.follow(system.json, "Bios")
+def _bios(documents: _Documents) -> Check:
+    bios = documents.follow(documents.own, "Bios")
     count, registry = len(bios.get("Attributes") or {}), _text(bios.get("AttributeRegistry"))
-    if count and not find_registry(system, registry, most=_MOST_REGISTRIES):
+    if count and not find_registry(documents.system, registry, most=_MOST_REGISTRIES):
         name = f" {registry}" if registry else ""
-        result.quirks.append(
+        documents.report.quirks.append(
             f"it shows no attribute registry{name}: BIOS settings have no types and limits, and "
             "values are sent unchecked"
         )
@@ -209,25 +235,21 @@ def _bios(system: Any, documents: _Documents, result: Report) -> Check:
     return Check(name="BIOS", works=count > 0, detail=detail if bios else "")
 
 
-def _raid(documents: _Documents, own: Json) -> Check:
-    controllers = list(documents.members(own, "Storage"))
-    levels = [level for each in controllers for level in _levels(each)]
-    drives = sum(len(each.get("Drives") or ()) for each in controllers)
+def _raid(documents: _Documents) -> Check:
+    storages = list(documents.members(documents.own, "Storage"))
+    controllers = [part for each in storages for part in each.get("StorageControllers") or ()]
+    levels = {level for part in controllers for level in _texts(part.get("SupportedRAIDTypes"))}
+    drives = sum(len(each.get("Drives") or ()) for each in storages)
     return Check(
         name="RAID",
-        works=any("Volumes" in each for each in controllers) and bool(levels),
-        detail=f"{len(controllers)} controllers, {drives} drives" if controllers else "",
-        allowed=sorted(set(levels)),
+        works=any("Volumes" in each for each in storages) and bool(levels),
+        detail=f"{len(storages)} controllers, {drives} drives" if storages else "",
+        allowed=sorted(levels),
     )
 
 
-def _levels(storage: Json) -> list[str]:
-    controllers = storage.get("StorageControllers") or ()
-    return [level for each in controllers for level in _texts(each.get("SupportedRAIDTypes"))]
-
-
-def _firmware(documents: _Documents, root: Json) -> Check:
-    service = documents.follow(root, "UpdateService")
+def _firmware(documents: _Documents) -> Check:
+    service = documents.follow(documents.root, "UpdateService")
     action = (service.get("Actions") or {}).get("#UpdateService.SimpleUpdate")
     return Check(
         name="firmware update",
@@ -236,23 +258,23 @@ def _firmware(documents: _Documents, root: Json) -> Check:
     )
 
 
-def _secure_boot(documents: _Documents, own: Json) -> Check:
-    enabled = documents.follow(own, "SecureBoot").get("SecureBootEnable")
+def _secure_boot(documents: _Documents) -> Check:
+    enabled = documents.follow(documents.own, "SecureBoot").get("SecureBootEnable")
     works = isinstance(enabled, bool)
     return Check(
         name="secure boot", works=works, detail=("on" if enabled else "off") if works else ""
     )
 
 
-def _events(documents: _Documents, root: Json) -> Check:
-    service = documents.follow(root, "EventService")
+def _events(documents: _Documents) -> Check:
+    service = documents.follow(documents.root, "EventService")
     works = bool(service.get("Subscriptions")) and service.get("ServiceEnabled") is not False
     kinds = _texts(service.get("EventTypesForSubscription")) or _texts(service.get("ResourceTypes"))
     return Check(name="event service", works=works, allowed=kinds)
 
 
-def _sensors(documents: _Documents, own: Json) -> Check:
-    chassis = list(documents.links(_links(own, "Chassis")))
+def _sensors(documents: _Documents) -> Check:
+    chassis = list(documents.links(_links(documents.own, "Chassis")))
     offered = sorted({name for each in chassis for name in _SENSORS if each.get(name)})
     return Check(name="sensors", works=bool(offered), detail=", ".join(offered))
 
@@ -261,27 +283,13 @@ def _texts(values: Any) -> list[str]:
     return [value for value in values or () if isinstance(value, str)]
 
 
-# ----------------------------------------------------------------------------- the BMC itself
+_FEATURES: Final[tuple[Callable[[_Documents], Check], ...]] = (
+    _power, _boot_device, _boot_mode, _virtual_media, _bios, _raid, _firmware, _secure_boot,
+    _events, _sensors,
+)  # fmt: skip
 
 
-def _sessions(documents: _Documents, root: Json) -> int | None:
-    sessions = documents.follow(root.get("Links") or {}, "Sessions")
-    members = sessions.get("Members")
-    count = sessions.get("Members@odata.count", len(members) if members else None)
-    return count if isinstance(count, int) else None
-
-
-def _time(managers: Iterable[Json]) -> datetime | None:
-    for manager in managers:
-        try:
-            time = datetime.fromisoformat(str(manager.get("DateTime")))
-        except ValueError:
-            continue
-        return time if time.tzinfo else None
-    return None
-
-
-def _quirks(system: Any, power: Check) -> Iterator[str]:
+def _quirks(system: Any, lists_resets: bool) -> Iterator[str]:
     boot = system.json.get("Boot") or {}
     enables = _texts(boot.get(f"BootSourceOverrideEnabled{_ALLOWED}"))
     if enables and "Continuous" not in enables:
@@ -293,7 +301,7 @@ def _quirks(system: Any, power: Check) -> Iterator[str]:
                 "" if boot.get("BootOrder") else " anew before each power on"
             )
         yield f"it has no boot override: a boot device is {how}"
-    if not power.allowed:
+    if not lists_resets:
         yield "it does not list its resets: any is sent"
     if not boot_device.mode_of(system):
         yield "it shows no boot mode: set capabilities boot_mode in properties"

@@ -81,7 +81,7 @@ class RedfishRaid(RedfishInterface, base.Raid):
     def _make(self, task: base.DriverTask, disks: list[Json], *, delete_existing: bool) -> Outcome:
         """Run an attempt; an error drops the stored position."""
         try:
-            return _Change(self, task, disks, delete_existing=delete_existing).take_turn()
+            return _Change(self, task, disks, delete_existing=delete_existing).run()
         except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
             task.node.driver_internal_info.pop(_MEMORY, None)
             raise
@@ -121,30 +121,32 @@ class _Change:
             task.node.driver_internal_info[_MEMORY] = memory
         self._memory: Json = memory
 
-    def take_turn(self) -> Outcome:
+    def run(self) -> Outcome:
         """Work until the BMC needs time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
-        while (work := self._next()) is not None:
+        memory = self._memory
+        while True:
+            work: Callable[[], Outcome | None]
+            if memory["monitors"] and not memory["restart"]:
+                work = self._poll
+            elif memory["delete"] is None:
+                work = self._plan_deletion
+            elif memory["delete"]:
+                work = self._delete
+            elif memory["restart"] and not memory["create"]:
+                work = self._restart
+            elif memory["create"] is None:
+                work = self._plan_creation
+            elif memory["create"]:
+                work = self._create
+            else:
+                break
             outcome = work()
             if outcome is not None and not isinstance(outcome, Done):
                 return outcome
             self._task.save()
-        config = self._access.read(self._task, volumes.shown)
+        config = self._access.read(self._task, volumes.raid_config)
         del self._task.node.driver_internal_info[_MEMORY]
         return Done(result={"node": {"raid_config": config}})
-
-    def _next(self) -> Callable[[], Outcome | None] | None:
-        memory = self._memory
-        if memory["monitors"] and not memory["restart"]:
-            return self._poll
-        if memory["delete"] is None:
-            return self._plan_deletion
-        if memory["delete"]:
-            return self._delete
-        if memory["restart"] and not memory["create"]:
-            return self._restart
-        if memory["create"] is None:
-            return self._plan_creation
-        return self._create if memory["create"] else None
 
     def _plan_deletion(self) -> None:
         existing = self._access.read(self._task, volumes.existing)

@@ -5,7 +5,7 @@ Source: DMTF DSP0268, Storage, Drive, Volume, and DSP0266, @Redfish.OperationApp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,7 @@ class Level(NamedTuple):
     ``most``: the maximum of drives; ``mirrored``: half of them hold copies.
     """
 
-    word: str
+    redfish_name: str
     least: int
     step: int = 1
     overhead: int = 0
@@ -46,7 +46,7 @@ LEVELS: Final[Mapping[str, Level]] = {
     "5+0": Level("RAID50", 6, step=2, overhead=2),
     "6+0": Level("RAID60", 8, step=2, overhead=4),
 }
-_NAMES: Final = {level.word: name for name, level in LEVELS.items()}
+_NAMES: Final = {level.redfish_name: name for name, level in LEVELS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Controller:
     taken: set[str] = field(default_factory=set)
 
 
-# -------------------------------------------------------------------------------- what there is
+# ------------------------------------------------------------------------- existing volumes
 
 
 def existing(system: Any) -> list[Volume]:
@@ -111,25 +111,20 @@ def _volumes(storage: Any) -> Iterator[Volume]:
         )  # fmt: skip
 
 
-def shown(system: Any) -> Json:
+def raid_config(system: Any) -> Json:
     """Return the node's ``raid_config``: its volumes in Ironic's form."""
-    volumes = [_shown(volume) for volume in existing(system)]
-    return {"logical_disks": volumes} if volumes else {}
-
-
-def _shown(volume: Volume) -> Json:
-    facts: Json = {"controller": volume.controller, "physical_disks": _idents(volume.drives)}
-    if volume.name:
-        facts["volume_name"] = volume.name
-    if volume.raid_type in _NAMES:
-        facts["raid_level"] = _NAMES[volume.raid_type]
-    if volume.capacity_bytes:
-        facts["size_gb"] = volume.capacity_bytes // _GIB
-    return facts
-
-
-def _idents(paths: Iterable[str]) -> list[str]:
-    return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+    disks = []
+    for volume in existing(system):
+        idents = sorted(path.rstrip("/").rpartition("/")[2] for path in volume.drives)
+        disk: Json = {"controller": volume.controller, "physical_disks": idents}
+        if volume.name:
+            disk["volume_name"] = volume.name
+        if volume.raid_type in _NAMES:
+            disk["raid_level"] = _NAMES[volume.raid_type]
+        if volume.capacity_bytes:
+            disk["size_gb"] = volume.capacity_bytes // _GIB
+        disks.append(disk)
+    return {"logical_disks": disks} if disks else {}
 
 
 def _controllers(system: Any) -> list[Controller]:
@@ -148,7 +143,16 @@ def _controllers(system: Any) -> list[Controller]:
                 collection=collection.path,
                 raid_types=frozenset(types),
                 apply_time=apply_time(collection.json),
-                drives=[_drive(drive) for drive in reading.drives([storage])],
+                drives=[
+                    Drive(
+                        path=drive.path,
+                        ident=str(drive.identity),
+                        capacity_bytes=int(drive.json.get("CapacityBytes") or 0),
+                        media=str(drive.json.get("MediaType") or "").lower(),
+                        protocol=str(drive.json.get("Protocol") or "").lower(),
+                    )
+                    for drive in reading.drives([storage])
+                ],
                 taken={path for volume in _volumes(storage) for path in volume.drives},
             )
         )
@@ -173,17 +177,7 @@ def when(request: Mapping[str, Any]) -> str | None:
     return time
 
 
-def _drive(drive: Any) -> Drive:
-    document = drive.json
-    return Drive(
-        path=drive.path, ident=str(drive.identity),
-        capacity_bytes=int(document.get("CapacityBytes") or 0),
-        media=str(document.get("MediaType") or "").lower(),
-        protocol=str(document.get("Protocol") or "").lower(),
-    )  # fmt: skip
-
-
-# --------------------------------------------------------------------------- what is to be made
+# ------------------------------------------------------------------------------ new volumes
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -216,47 +210,46 @@ def plan(system: Any, disks: Sequence[Json]) -> list[Json]:
 
 
 def _request(controllers: Sequence[Controller], disk: Json) -> Json:
+    """Return the request for a disk, and take its drives: alike ones, the smallest that hold it."""
+    level, names = LEVELS[disk["raid_level"]], disk.get("physical_disks")
     for controller in controllers:
-        named = disk.get("controller")
-        level = LEVELS[disk["raid_level"]]
-        makes = not controller.raid_types or level.word in controller.raid_types
-        if named not in (None, *controller.names) or not makes:
+        makes = not controller.raid_types or level.redfish_name in controller.raid_types
+        if disk.get("controller") not in (None, *controller.names) or not makes:
             continue
-        for drives in _groups(controller, disk):
-            chosen = [drive.path for drive in _take(level, disk, drives)]
-            if chosen:
-                controller.taken.update(chosen)
-                return _payload(controller, level, disk, chosen)
-    raise errors.StepFailure(
-        reason=f"no controller has free drives for a volume of RAID level {disk['raid_level']} and "
-        f"size_gb {disk['size_gb']}: it has {_free_drives(controllers)}",
-    )
-
-
-def _free_drives(controllers: Sequence[Controller]) -> str:
+        kinds: dict[tuple[str, str], list[Drive]] = {}
+        for drive in sorted(controller.drives, key=lambda drive: drive.capacity_bytes):
+            fits = (
+                drive.path not in controller.taken
+                and (not names or drive.ident in names or drive.path in names)
+                and disk.get("disk_type") in (None, drive.media)
+                and disk.get("interface_type") in (None, drive.protocol)
+            )
+            if fits:
+                kinds.setdefault((drive.media, drive.protocol), []).append(drive)
+        for drives in kinds.values():
+            paths = [drive.path for drive in _take(level, disk, drives)]
+            if not paths:
+                continue
+            controller.taken.update(paths)
+            links = [{"@odata.id": path} for path in paths]
+            payload: Json = {"RAIDType": level.redfish_name, "Links": {"Drives": links}}
+            if disk.get("volume_name"):
+                payload["Name"] = disk["volume_name"]
+            if disk["size_gb"] != "MAX" and disk["size_gb"]:
+                payload["CapacityBytes"] = disk["size_gb"] * _GIB
+            if controller.apply_time:
+                payload[_APPLY] = controller.apply_time
+            return {"collection": controller.collection, "payload": payload, "drives": paths}
     free = [
         f"{controller.ident}:{drive.ident} ({drive.capacity_bytes // _GIB} GiB)"
         for controller in controllers
         for drive in controller.drives
         if drive.path not in controller.taken
     ]
-    return ", ".join(free[:20]) or "none"
-
-
-def _groups(controller: Controller, disk: Json) -> Iterator[list[Drive]]:
-    """Yield the free drives that match, grouped by kind, the smallest first."""
-    named = disk.get("physical_disks")
-    kinds: dict[tuple[str, str], list[Drive]] = {}
-    for drive in sorted(controller.drives, key=lambda drive: drive.capacity_bytes):
-        fits = (
-            drive.path not in controller.taken
-            and (not named or drive.ident in named or drive.path in named)
-            and disk.get("disk_type") in (None, drive.media)
-            and disk.get("interface_type") in (None, drive.protocol)
-        )
-        if fits:
-            kinds.setdefault((drive.media, drive.protocol), []).append(drive)
-    yield from kinds.values()
+    raise errors.StepFailure(
+        reason=f"no controller has free drives for a volume of RAID level {disk['raid_level']} and "
+        f"size_gb {disk['size_gb']}: it has {', '.join(free[:20]) or 'none'}",
+    )
 
 
 def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
@@ -270,21 +263,7 @@ def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
     return []
 
 
-def _payload(controller: Controller, level: Level, disk: Json, drives: Sequence[str]) -> Json:
-    payload: Json = {
-        "RAIDType": level.word,
-        "Links": {"Drives": [{"@odata.id": path} for path in drives]},
-    }
-    if disk.get("volume_name"):
-        payload["Name"] = disk["volume_name"]
-    if disk["size_gb"] != "MAX" and disk["size_gb"]:
-        payload["CapacityBytes"] = disk["size_gb"] * _GIB
-    if controller.apply_time:
-        payload[_APPLY] = controller.apply_time
-    return {"collection": controller.collection, "payload": payload, "drives": list(drives)}
-
-
-# ------------------------------------------------------------------------------------ asking
+# ------------------------------------------------------------------------------------ requests
 
 
 def create(system: Any, request: Json) -> str | None:

@@ -49,7 +49,7 @@ def drives(requests):
 def test_as_few_drives_as_hold_the_size(plan, level, size_gb, count):
     [request] = plan(controller(*[100] * 9), disks=[{"raid_level": level, "size_gb": size_gb}])
     assert len(request["drives"]) == count
-    assert request["payload"]["RAIDType"] == volumes.LEVELS[level].word
+    assert request["payload"]["RAIDType"] == volumes.LEVELS[level].redfish_name
     size = None if size_gb == "MAX" else size_gb * GIB
     assert request["payload"].get("CapacityBytes") == size
 
