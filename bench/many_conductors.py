@@ -177,7 +177,7 @@ class Role(Process):
         self._home = file.with_suffix("")
         listens = ("--port", "0", "--orchestration-port", "0") if role == "api" else ()
         super().__init__(
-            sys.executable, "-c", "from bloomery.cmd import main; main()", role,
+            sys.executable, "-c", "from bloomery.cli.main import main; main()", role,
             "--state-dir", str(self._home), "--config-file", str(file), *listens,
         )  # fmt: skip
         self.port = self.orchestration_port = 0

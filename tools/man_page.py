@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from bloomery.cmd import main
+from bloomery.cli.main import main
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "contrib/man/bloomery.1"
 HEAD: Final = r"""

@@ -22,7 +22,8 @@ from bloomery import conf, metrics
 from bloomery.api import openapi, routes
 from bloomery.api.orchestration import description
 from bloomery.api.orchestration import routes as stack_routes
-from bloomery.cmd import COMMANDS, config, main
+from bloomery.cli.main import COMMANDS, main
+from bloomery.cli.service import config
 from bloomery.notifications import stack_messages
 from bloomery.notifications.routes import ROUTES
 from bloomery.objects import payloads

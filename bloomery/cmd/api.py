@@ -1,80 +1,15 @@
-"""``bloomery api``: both APIs in processes of their own, beside conductors and engines."""
+"""Both APIs in a process of their own, beside conductors and engines."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import monotonic
 
-import click
-
-from bloomery.cmd import api_servers, foundation, gauges, options, process, stacks, workers
-from bloomery.cmd.serve import begin, listening_on
+from bloomery.cmd import api_servers, foundation, gauges, stacks
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
-
-
-@click.command()
-@options.state_dir
-@options.config_file
-@options.addresses
-@click.option(
-    "--workers", "count", type=click.IntRange(1, 64), default=1, show_default=True,
-    help="How many processes share the ports.",
-)  # fmt: skip
-@click.option("--worker-link", type=int, hidden=True, help="Descriptor of the parent's link.")
-@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
-def api(
-    state_dir: Path,
-    config_files: tuple[str, ...],
-    host_ip: str | None,
-    port: int | None,
-    orchestration_port: int | None,
-    count: int,
-    worker_link: int | None,
-    verbose: bool,
-) -> None:
-    """Run both APIs in processes of their own, on the database of a server.
-
-    Nodes need bloomery conductor, stacks need bloomery engine.
-    """
-    loaded = begin(config_files, verbose=verbose)
-    settings = listening_on(loaded, host_ip, port, orchestration_port)
-    shutdown = process.Shutdown().listen()
-    with process.ends_here():
-        home = StateDir(state_dir, role="api")
-        if worker_link is not None:
-            _serve(settings, home, config_files, shutdown, workers.Link(worker_link))
-            return
-        home.take()
-        if count == 1:
-            _serve(settings, home, config_files, shutdown)
-        else:
-            foundation.require_several(home, settings, "bloomery api")
-            workers.keep(count, settings, home, shutdown)
-
-
-def _serve(
-    settings: Conf,
-    home: StateDir,
-    config_files: Sequence[str],
-    shutdown: process.Shutdown,
-    link: workers.Link | None = None,
-) -> None:
-    """Serve until the shutdown is requested; ``link``: to the parent of several workers."""
-    apis = ApiProcess(settings, home, config_files, shares_ports=link is not None)
-    on_hangup = apis.reload if settings.api.enable_ssl_api else None
-    apis.start(lambda: shutdown.allow_grace_of(settings, on_hangup))
-    if link is None:
-        click.echo(workers.greeting(apis.url, apis.orchestration_url, home))
-    else:
-        link.tell_ready(shutdown)
-    shutdown.requested.wait()
-    if link is None:
-        click.echo("stopping: waiting for the requests that go on")
-    apis.stop(settings.conductor.graceful_shutdown_timeout)
 
 
 class ApiBackend:

@@ -1,63 +1,15 @@
-"""``bloomery conductor``: a conductor in its own process, and commands about conductors.
-
-bloomery conductor                    # run one
-bloomery conductor list               # show all with their state
-bloomery conductor drain HOST         # let one end its work and stop
-"""
+"""A conductor in a process of its own, on the database of a server."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import monotonic
 
-import click
-
-from bloomery.cli import groups
-from bloomery.cmd import foundation, gauges, monitoring, options, process
-from bloomery.cmd.conductor_list import drain, list_conductors
-from bloomery.cmd.serve import begin
+from bloomery.cmd import foundation, gauges, monitoring
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
-
-
-@click.group(cls=groups.Group, invoke_without_command=True)
-@options.state_dir
-@options.config_file
-@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
-@click.pass_context
-def conductor(
-    ctx: click.Context, state_dir: Path, config_files: tuple[str, ...], verbose: bool
-) -> None:
-    """Run a conductor in a process of its own, on the database of a server."""
-    if ctx.invoked_subcommand is None:
-        _run(state_dir, config_files, verbose=verbose)
-
-
-conductor.add_command(list_conductors)
-conductor.add_command(drain)
-
-
-def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> None:
-    settings = begin(config_files, verbose=verbose)
-    shutdown = process.Shutdown().listen().hear_conductor_signals()
-    with process.ends_here():
-        home = StateDir(state_dir, role="conductor")
-        home.take()
-        alone = ConductorProcess(
-            settings, home, config_files,
-            on_superseded=process.end_superseded, on_drain=shutdown.drain,
-        )  # fmt: skip
-        process.before_end(alone.service.runtime.lease.revoke)
-        alone.start(lambda: shutdown.allow_grace_of(settings, alone.reload))
-        click.echo(f"conductor {alone.host} serves (state in {home.path})")
-        shutdown.requested.wait()
-        click.echo("stopping: waiting for the work that goes on")
-        alone.stop(
-            shutdown.grace_s(settings), stays_online=shutdown.restarts, drains=shutdown.drains
-        )
 
 
 class ConductorProcess:

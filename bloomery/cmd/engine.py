@@ -1,47 +1,17 @@
-"""``bloomery engine``: an engine of stacks in its own process."""
+"""An engine of stacks in a process of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Final
-
-import click
 
 from bloomery import errors
-from bloomery.cmd import api_servers, foundation, gauges, monitoring, options, process, stacks
-from bloomery.cmd.serve import begin
+from bloomery.cmd import api_servers, foundation, gauges, monitoring, stacks
 from bloomery.conf import Conf, rpc
 from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
-
-_AFTER_GRACE_S: Final = 20.0  # for the relay and the database
-
-
-@click.command()
-@options.state_dir
-@options.config_file
-@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
-def engine(state_dir: Path, config_files: tuple[str, ...], verbose: bool) -> None:
-    """Run an engine of stacks, beside other processes on the database of a server.
-
-    With SQLite only one process serves at a time: bloomery serve includes an engine.
-    """
-    settings = begin(config_files, verbose=verbose)
-    shutdown = process.Shutdown().listen()
-    with process.ends_here():
-        home = StateDir(state_dir)
-        home.take()
-        alone = EngineProcess(settings, home, config_files)
-        grace_s = settings.conductor.graceful_shutdown_timeout
-        alone.start(lambda: shutdown.allow_grace(grace_s + _AFTER_GRACE_S))
-        click.echo(f"engine {alone.engine_id} works on stacks (state in {home.path})")
-        shutdown.requested.wait()
-        click.echo("stopping: waiting for the turns that run")
-        alone.stop(grace_s)
 
 
 class EngineProcess:

@@ -22,13 +22,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
 import click
 
-from bloomery import errors, secrets
+from bloomery import conf, errors, secrets, tracing
+from bloomery.cmd import log
 from bloomery.conf import Conf
 
 LOG = logging.getLogger(__name__)
@@ -62,6 +63,27 @@ def collect_garbage_seldom() -> None:
     """
     gc.freeze()
     gc.set_threshold(*_COLLECTED_EVERY)
+
+
+def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
+    """Prepare log, traces and memory of a service's process; return its configuration."""
+    settings = conf.load(config_files)
+    level = logging.INFO if verbose else logging.WARNING
+    log.to_stderr(level, use_json=settings.default.use_json)
+    warn_of(conf.unknown(config_files))
+    tracing.begin(settings.tracing)
+    give_large_blocks_back()
+    collect_garbage_seldom()
+    return settings
+
+
+def warn_of(options: list[str]) -> None:
+    """Log the options of the files that have no effect, as they may be misspelt."""
+    if options:
+        LOG.warning(
+            "no effect: %s; `bloomery config sample` prints every option that has one",
+            ", ".join(options),
+        )
 
 
 class Shutdown:

@@ -29,7 +29,7 @@ from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
 
-_PROGRAM: Final = ("-c", "from bloomery.cmd import main; main()")
+_PROGRAM: Final = ("-c", "from bloomery.cli.main import main; main()")
 _READY: Final = b"+"
 _LEAST_REST_S, _MOST_REST_S = 1.0, 30.0  # before a dead worker is replaced: doubled each time
 

@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from bloomery.cmd import process
 from bloomery.cmd.api import ApiBackend
-from bloomery.cmd.serve import begin
 from bloomery.http_server.wsgi import Wsgi, with_security_headers
 from bloomery.state_dir import StateDir, default_path
 
@@ -27,7 +27,7 @@ STATE_DIR: Final = "BLOOMERY_STATE_DIR"
 def make_applications() -> tuple[Wsgi, Wsgi]:
     """Build and start what the APIs need; return both.  Raises CannotStart."""
     config_files = [name for name in os.environ.get(CONFIG_FILES, "").split(":") if name]
-    settings = begin(config_files, verbose=False)
+    settings = process.begin(config_files, verbose=False)
     home = StateDir(Path(os.environ.get(STATE_DIR) or default_path()), role="api")
     home.create()
     backend = ApiBackend(settings, home, config_files)

@@ -20,7 +20,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _PROGRAM: Final = (
     "import bloomery; print(bloomery.__file__, flush=True);"
     "from tests.chaos import newer_release, witness; newer_release.install(); witness.install();"
-    "from bloomery.cmd import main; main()"
+    "from bloomery.cli.main import main; main()"
 )
 _SERVES: Final = re.compile(r"answers at (\S+?);? |conductor (\S+) serves")
 _STARTS_WITHIN_S: Final = 90.0

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 
-from bloomery.cmd import main as bloomery
+from bloomery.cli.main import main as bloomery
 from tests.conformance import life_heat
 from tests.conformance.life_client import LifeClient
 from tests.kit.servers.orchestration import Orchestration

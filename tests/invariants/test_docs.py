@@ -12,7 +12,7 @@ import click
 import pytest
 
 from bloomery import conf, metrics
-from bloomery.cmd import COMMANDS, main
+from bloomery.cli.main import COMMANDS, main
 from bloomery.objects import payloads
 from bloomery.operations import policy_rules
 from bloomery.orchestration.template import kinds

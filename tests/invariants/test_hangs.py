@@ -62,7 +62,7 @@ def test_a_test_that_hangs_fails_alone(tmp_path: Path, hang: str, processes: int
 def test_a_run_that_a_script_has_started_in_the_background_ends():
     """Its shell has it ignore SIGINT, and its children inherit that."""
     ignored = run(
-        "tests/unit/cmd/test_lab.py", "-k", "interrupted",
+        "tests/unit/cli/service/test_lab.py", "-k", "interrupted",
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )  # fmt: skip
     assert "1 passed" in ignored.stdout.splitlines()[-1], ignored.stdout

@@ -14,12 +14,12 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 119_372,
-    "lines of the tests": 135_211,  # a row is read again after an event of an older release
+    "lines of the product": 119_360,
+    "lines of the tests": 135_225,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
-    "lines of bloomery/cli": 6344,
-    "lines of bloomery/cmd": 5233,  # the service of `template run`
+    "lines of bloomery/cli": 9399,
+    "lines of bloomery/cmd": 2166,  # the service of `template run`
     "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
@@ -47,7 +47,7 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 774,
+    "files of the product": 776,
     "functions": 8574,
     "functions of under ten lines, per mille": 820,  # long functions of revisions are gone
     "one-caller helpers": 1460,

@@ -44,7 +44,14 @@ OTHERS: Final = {
 @contextmanager
 def demo() -> Iterator[str]:
     """Run it on a free port; yield its address once its job is done."""
-    command = [sys.executable, "-c", "from bloomery.cmd import main; main()", "demo", "--port", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        "from bloomery.cli.main import main; main()",
+        "demo",
+        "--port",
+        "0",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     printed: list[str] = []

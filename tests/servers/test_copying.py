@@ -19,7 +19,7 @@ from bloomery.db.engine import Database
 from tests.kit.servers import filled
 from tests.kit.waiting import wait_for
 
-PROGRAM = "from bloomery.cmd import main; main()"
+PROGRAM = "from bloomery.cli.main import main; main()"
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tests.kit.waiting import wait_for
 COUNT = 100
 KILLS = 6
 BETWEEN_KILLS = 90  # events, of the thousand that there will be
-PROGRAM = "from bloomery.cmd import main; main()"
+PROGRAM = "from bloomery.cli.main import main; main()"
 TEMPLATE = {
     "heat_template_version": "2021-04-16",
     "resources": {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.cmd import upgrade_checks
+from bloomery.cli.service import upgrade_checks
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir

@@ -36,7 +36,7 @@ QUIET = (  # nine processes share the connections of a server that other tests u
     "[database]\nmax_pool_size = 3\nmax_overflow = 3\n"
 )
 LOGIN = ("ann", "open sesame")
-PROGRAM = "from bloomery.cmd import main; main()"
+PROGRAM = "from bloomery.cli.main import main; main()"
 BACKGROUND = " &"
 
 

@@ -45,7 +45,7 @@ def stranger(tmp_path: Path) -> str:
 def upgrade_database(folder: Path, url: str) -> subprocess.CompletedProcess[str]:
     config = folder / "upgrade.conf"
     config.write_text(f"[database]\nconnection = {url}\n")
-    program = "from bloomery.cmd import main; main()"
+    program = "from bloomery.cli.main import main; main()"
     words = ("db", "upgrade", "--state-dir", folder / "state", "--config-file", config)
     command = [sys.executable, "-c", program, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """``bloomery template``: work with Heat templates without a service.
 
-commands  validate, show, plan and graph; ``cmd.template`` adds run
+commands  validate, show, plan and graph; ``cli.service.template`` adds run
 loader    a template with its environments and parameters, as a stack
 files     files that a template names
 places    the file and line of a fault

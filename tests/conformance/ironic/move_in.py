@@ -94,8 +94,9 @@ def command(folder: Path, old: Client, new: Client) -> tuple[list[str], dict[str
               for name, client in (("old", old), ("new", new))}  # fmt: skip
     (folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
     (folder / "secrets.yaml").write_text(yaml.safe_dump({"*": {"fake_password": "hunter2hunter2"}}))
-    words = ["-c", "from bloomery.cmd import main; main()", "import", "ironic", "--from", "old",
-             "--cloud", "new", "--secrets", str(folder / "secrets.yaml")]  # fmt: skip
+    words = ["-c", "from bloomery.cli.main import main; main()", "import", "ironic",
+             "--from", "old", "--cloud", "new",
+             "--secrets", str(folder / "secrets.yaml")]  # fmt: skip
     return [sys.executable, *words], os.environ | {
         "OS_CLIENT_CONFIG_FILE": str(folder / "clouds.yaml")
     }

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from bloomery import audit, errors
 from bloomery.api import app
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.conf import Conf
 from bloomery.conf.audit import Audit
 from bloomery.conf.default import Default

@@ -20,7 +20,7 @@ CROWD = 400
 SERVE = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from bloomery.cmd import main
+from bloomery.cli.main import main
 main()
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from tests.kit.servers.orchestration import Orchestration
 
 Run = Callable[..., Result]

@@ -18,7 +18,7 @@ from bloomery.cli.client import Client
 from bloomery.cli.exports import handover
 from bloomery.cli.imports import plan, site
 from bloomery.cli.imports.site import LET_GO
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from bloomery.cli.client import ApiError, Client
 from bloomery.cli.imports import plan, site, takeover, writing
 from bloomery.cli.imports.site import AWAITING_TAKE_OVER, LET_GO, NOUNS
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api

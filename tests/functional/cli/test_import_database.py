@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from bloomery.cli.client import Client
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api

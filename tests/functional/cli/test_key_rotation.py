@@ -22,7 +22,7 @@ from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 NODES_BEFORE = 250  # three batches
-COMMAND = (sys.executable, "-c", "from bloomery.cmd import main; main()", "keys", "rotate")
+COMMAND = (sys.executable, "-c", "from bloomery.cli.main import main; main()", "keys", "rotate")
 
 
 class Clients:

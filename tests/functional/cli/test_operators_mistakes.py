@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.conf.default import Default
 from tests.kit.servers.orchestration import Orchestration
 

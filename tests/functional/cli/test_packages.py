@@ -18,7 +18,7 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from tests.kit.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]

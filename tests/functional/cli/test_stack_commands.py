@@ -325,7 +325,7 @@ def test_events_of_the_service_are_followed(
         raise KeyboardInterrupt
 
     path = site.create("told", template({}))
-    monkeypatch.setattr("bloomery.cmd.events.click.echo", first_one)
+    monkeypatch.setattr("bloomery.cli.service.events.click.echo", first_one)
     result = run(f"events --follow --since 0 --stack {path.rpartition('/')[2]}")
     monkeypatch.undo()
     assert result.exit_code == 0

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from bloomery.cli import status_text
 from bloomery.cli.client import Client
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from tests.functional.cli.conftest import Run
 from tests.kit.servers.orchestration import Orchestration
 

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from bloomery.cli.client import Client
-from bloomery.cmd import main, support
+from bloomery.cli.main import main
+from bloomery.cli.service import support
 from tests.functional.cli.conftest import Run
 from tests.kit.servers.orchestration import Orchestration
 

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from openstack import exceptions
 
 from bloomery import conf as settings
-from bloomery.cmd import main, serve
+from bloomery.cli.main import main
+from bloomery.cli.service import roles
 from bloomery.cmd.service import Service
 from bloomery.db import tables
 from bloomery.state_dir import StateDir
@@ -42,7 +43,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identity]:
         made.grant("bob", "db", "member")
         file = made.write_options(folder / "bloomery.conf")
         conf = dataclasses.replace(
-            serve.listening_on(settings.load([file]), None, 0),
+            roles.listening_on(settings.load([file]), None, 0),
             database=databases.settings(folder),
         )
         with StateDir(folder / "state") as home, Service(conf, home, [file]) as service:

@@ -6,7 +6,7 @@ import json
 
 from click.testing import CliRunner
 
-from bloomery.cmd.bmc import bmc as command
+from bloomery.cli.service.bmc import bmc as command
 
 
 def test_the_endpoint_shows_what_works(stage, machine):

@@ -13,8 +13,8 @@ import pycdlib
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cmd import boot_media
-from bloomery.cmd.bmc import bmc as command
+from bloomery.cli.service import boot_media
+from bloomery.cli.service.bmc import bmc as command
 from bloomery.drivers.bmc.report import MOST_REQUESTS
 from bloomery.lab import models
 from bloomery.lab import system as lab_system

@@ -10,9 +10,9 @@ import pytest
 
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, create
+from bloomery.cli.service import demo
+from bloomery.cli.service.demo_life import DemoLife
 from bloomery.cli.stacks import StackRun, StackStuck
-from bloomery.cmd import demo
-from bloomery.cmd.demo_life import DemoLife
 from bloomery.lab import rack
 from tests.kit.servers.orchestration import Orchestration
 from tests.kit.servers.served import Served

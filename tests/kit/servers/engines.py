@@ -27,7 +27,7 @@ from bloomery.secrets import Sealer
 
 CHAIN = 8
 RESOURCES_OF_EACH = CHAIN + 1 + 2  # with the group and its members
-_PROGRAM = "from bloomery.cmd import main; main()"
+_PROGRAM = "from bloomery.cli.main import main; main()"
 _CHAIN = {
     f"r{number}": {
         "type": "OS::Heat::TestResource",

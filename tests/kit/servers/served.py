@@ -24,7 +24,7 @@ from tests.kit.waiting import wait_for
 
 _ANSWERS = re.compile(r"answers at (\S+)")
 _STACKS = re.compile(r"[Ss]tacks are at (http[^\s:]*:[^\s:]*:\d+)")
-_PROGRAM = "from bloomery.cmd import main; main()"
+_PROGRAM = "from bloomery.cli.main import main; main()"
 
 
 class Served:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cmd import COMMANDS, main
+from bloomery.cli.main import COMMANDS, main
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -18,7 +18,7 @@ from bloomery.cli.client import ApiError, Client
 from bloomery.cli.discover import Bmc, Pace, Prober, _row, find
 from bloomery.cli.enrol import records
 from bloomery.cli.imports import site
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from tests.kit.servers import web
 from tests.unit.test_parsing import DEEP, bomb
 

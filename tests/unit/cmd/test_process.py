@@ -99,7 +99,7 @@ def test_the_end_takes_along_threads_and_programs_and_tells_why() -> None:
 SERVE_THAT_FAILS = """
 import sys
 from bloomery.cmd import process, service
-from bloomery.cmd.serve import serve
+from bloomery.cli.service.roles import serve
 from bloomery.conductor.lease import Lease
 
 def fail(_service):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.cmd import lab
+from bloomery.cli.service import lab
 from bloomery.lab import scenario
 from bloomery.lab.seconds import Distribution, draw
 from bloomery.lab.simulation import Simulation

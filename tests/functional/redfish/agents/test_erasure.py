@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bloomery import signatures
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.db import hardware
 
 WHOLE = {"interface": "deploy", "step": "erase_devices"}

@@ -11,7 +11,7 @@ import pytest
 
 from bloomery.api import app
 from bloomery.api import server as api_server
-from bloomery.cmd import lab
+from bloomery.cli.service import lab
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.lab.simulation import Simulation

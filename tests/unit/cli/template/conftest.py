@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bloomery.cmd.template import template
+from bloomery.cli.service.template import template
 from tests.kit.clients.templates import Command
 
 

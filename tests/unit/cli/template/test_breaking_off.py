@@ -14,8 +14,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from bloomery.cli.service.template import Monotonic
 from bloomery.cli.template.commands import Writing
-from bloomery.cmd.template import Monotonic
 from tests.kit.clients.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"
@@ -58,7 +58,7 @@ def test_an_interrupted_run_says_how_far_it_came(typed: Command) -> None:
 @pytest.mark.parametrize("words", [("validate",), ("run",), ("show", "--json"), ("graph",)])
 def test_a_full_disk_is_told_in_one_sentence(here: Path, words: tuple[str, ...]) -> None:
     written(here, t__yaml="heat_template_version: 2021-04-16\n")
-    start = "from bloomery import cmd; cmd.main()"
+    start = "from bloomery.cli import main; main.main()"
     with FULL.open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", start, "template", *words, "t.yaml"],

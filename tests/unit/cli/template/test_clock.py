@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.cmd.template import Monotonic
+from bloomery.cli.service.template import Monotonic
 from bloomery.orchestration import simulation
 
 

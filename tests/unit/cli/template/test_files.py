@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from bloomery.cli.service.template import template
 from bloomery.cli.template.files import FileBundle, beside
-from bloomery.cmd.template import template
 from tests.kit.clients.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"

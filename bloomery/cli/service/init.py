@@ -17,7 +17,7 @@ import click
 
 from bloomery import conf, errors, htpasswd
 from bloomery.cli import groups
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.db import schema
 from bloomery.state_dir import StateDir
 

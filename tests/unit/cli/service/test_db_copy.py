@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bloomery import cmd
+from bloomery.cli import main
 from bloomery.conf.database import Database as Settings
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
@@ -16,7 +16,7 @@ from tests.kit.servers import filled
 
 
 def run(*args: object, **env: str) -> Result:
-    return CliRunner(env=env).invoke(cmd.main, [str(arg) for arg in args], terminal_width=200)
+    return CliRunner(env=env).invoke(main.main, [str(arg) for arg in args], terminal_width=200)
 
 
 def url(path: Path) -> str:

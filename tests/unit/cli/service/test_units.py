@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from bloomery.cmd import main
+from bloomery.cli.main import main
 
-CONTRIB = Path(__file__).parents[3] / "contrib"
+CONTRIB = Path(__file__).parents[4] / "contrib"
 UNITS = sorted((CONTRIB / "systemd").glob("*.service"))
 YES = (
     "LockPersonality", "MemoryDenyWriteExecute", "NoNewPrivileges", "PrivateDevices", "PrivateTmp",

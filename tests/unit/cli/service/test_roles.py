@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bloomery.cmd import serve
+from bloomery.cli.service import roles
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
@@ -21,7 +21,7 @@ def test_first_node_has_a_driver_that_is_enabled(tmp_path, enabled, driver):
     service = SimpleNamespace(
         conf=conf, url="http://127.0.0.1:6385", orchestration_url="http://127.0.0.1:8004"
     )
-    steps = serve.next_steps(service, StateDir(tmp_path))
+    steps = roles.next_steps(service, StateDir(tmp_path))
     assert f"node create --driver {driver} --name" in steps
     assert "examples/" not in steps
     assert "pip install python-ironicclient python-openstackclient python-heatclient" in steps

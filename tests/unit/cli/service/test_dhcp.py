@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bloomery import cmd
-from bloomery.cmd import dhcp
+from bloomery.cli import main
+from bloomery.cli.service import dhcp
 
 CHECKER = shutil.which("dnsmasq", path="/usr/sbin:/usr/local/sbin:/usr/bin")
-PAGE = Path(__file__).parents[3] / "doc/guides/deploying.md"
+PAGE = Path(__file__).parents[4] / "doc/guides/deploying.md"
 OWN_API = "[api]\npublic_endpoint = http://192.0.2.10:6385\n"
 RANGE = "--range=192.0.2.100,192.0.2.199"
 
@@ -24,7 +24,7 @@ def run(tmp_path: Path, *words: str, options: str = OWN_API) -> Result:
     file = tmp_path / "bloomery.conf"
     file.write_text(options)
     return CliRunner().invoke(
-        cmd.main, ["dhcp", "print", "--config-file", str(file), *words], catch_exceptions=False
+        main.main, ["dhcp", "print", "--config-file", str(file), *words], catch_exceptions=False
     )
 
 

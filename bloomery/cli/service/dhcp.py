@@ -14,7 +14,7 @@ import click
 from bloomery import boot_files, conf, errors
 from bloomery.cli import cloud, groups
 from bloomery.cli.client import Client
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.drivers.agent_boot.publication import Publication
 
 _IPXE, _GRUB = _LOADERS = ("ipxe", "grub")

@@ -15,7 +15,7 @@ import click
 
 from bloomery import conf, errors
 from bloomery.cli import terminal
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.conf import Conf
 from bloomery.db import conductors, locks, nodes, rows, schema
 from bloomery.db.engine import Database

@@ -12,7 +12,7 @@ import rich.table
 
 from bloomery import conf, errors, state_dir
 from bloomery.cli import groups
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.db import copying, engine, schema
 from bloomery.state_dir import StateDir
 

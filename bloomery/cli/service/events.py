@@ -8,7 +8,7 @@ import click
 
 from bloomery import conf, errors
 from bloomery.cli import cloud, event_stream, groups
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.db import event_cursors
 from bloomery.db import events as db
 from bloomery.db.engine import Database

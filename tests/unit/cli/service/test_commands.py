@@ -11,14 +11,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import bloomery
-from bloomery import cmd
+from bloomery.cli import main
 from bloomery.conf.database import Database
 from bloomery.db import event_cursors, schema
 from bloomery.state_dir import StateDir
 
 
 def run(*args: object) -> Result:
-    return CliRunner().invoke(cmd.main, [str(arg) for arg in args])
+    return CliRunner().invoke(main.main, [str(arg) for arg in args])
 
 
 def in_process(program: str) -> str:
@@ -38,22 +38,23 @@ def state(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", cmd.COMMANDS)
+@pytest.mark.parametrize("name", main.COMMANDS)
 def test_every_command_of_the_table_is_there(name: str):
-    module, function = cmd.COMMANDS[name].target.split(":")
-    found = getattr(importlib.import_module(module), function)
+    module, function = main.COMMANDS[name].target.split(":")
+    found = getattr(importlib.import_module(f"bloomery.cli.{module}"), function)
     assert isinstance(found, click.Command)
     assert found.name == name
 
 
 def test_help_names_every_command_and_imports_none():
     printed = in_process(
-        "import sys\nfrom bloomery import cmd\n"
-        "cmd.main(['--help'], standalone_mode=False)\n"
+        "import sys\nfrom bloomery.cli import main\n"
+        "main.main(['--help'], standalone_mode=False)\n"
         "heavy = {'sqlalchemy', 'oslo_config', 'alembic', 'pecan'} & set(sys.modules)\n"
-        "assert not heavy, heavy",
+        "assert not heavy, heavy\n"
+        "assert sys.modules['eventlet'] is None",
     )
-    for name, command in cmd.COMMANDS.items():
+    for name, command in main.COMMANDS.items():
         assert f"  {name}" in printed
         assert command.help in printed
 
@@ -70,7 +71,7 @@ def test_an_unknown_command_is_refused():
 
 def test_oslo_messaging_finds_threads_and_no_eventlet():
     in_process(
-        "import sys\nfrom bloomery import cmd\nfrom bloomery.cmd import threads\n"
+        "import sys\nfrom bloomery.cmd import threads\n"
         "threads.use_threads()\nthreads.use_threads()\n"
         "import oslo_messaging, futurist\nfrom oslo_service import backend\n"
         "assert backend.get_backend_type() is backend.BackendType.THREADING\n"
@@ -88,7 +89,7 @@ def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_1(tmp_path: Path):
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(cmd.COMMANDS, "bug", cmd.Command("no.such:module", ""))
+    monkeypatch.setitem(main.COMMANDS, "bug", main.Command("no.such:module", ""))
     assert isinstance(run("bug").exception, ModuleNotFoundError)
 
 

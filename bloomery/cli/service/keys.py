@@ -10,8 +10,8 @@ import click
 
 from bloomery import conf, errors, key_file
 from bloomery.cli import groups
-from bloomery.cmd import options
-from bloomery.cmd.key_rotation import Rotation, Stage
+from bloomery.cli.service import options
+from bloomery.cli.service.key_rotation import Rotation, Stage
 from bloomery.db import schema
 from bloomery.state_dir import StateDir
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bloomery import errors
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.cmd.api import ApiProcess
 from bloomery.cmd.conductor import ConductorProcess
 from bloomery.cmd.engine import EngineProcess

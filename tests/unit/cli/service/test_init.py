@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bloomery import conf, htpasswd
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.state_dir import StateDir
 from tests.invariants.test_docs import ROOT, words_after
 from tests.kit.servers import databases

@@ -13,12 +13,12 @@ import click
 
 from bloomery import conf, errors, secrets
 from bloomery.cli import bmc_text, groups
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.conf import Conf
 from bloomery.model.node import Node
 
 if TYPE_CHECKING:
-    from bloomery.cmd.boot_media import Trial
+    from bloomery.cli.service.boot_media import Trial
     from bloomery.drivers.base import DriverTask
 
 _PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
@@ -107,7 +107,7 @@ def check(
 
 
 def _trial(listen: str | None, wait_s: float) -> Trial:
-    from bloomery.cmd.boot_media import Trial  # it needs the API's files
+    from bloomery.cli.service.boot_media import Trial  # it needs the API's files
 
     return Trial(listen=listen, wait_s=wait_s)
 

@@ -14,7 +14,7 @@ import click
 
 from bloomery import errors
 from bloomery.cli import cloud, groups, status_text, terminal
-from bloomery.cmd import options
+from bloomery.cli.service import options
 
 _UNANSWERED: Final = 2
 _STYLES: Final = ("green", "yellow", "bold red")  # of upgrade_checks.SEVERITIES
@@ -73,7 +73,7 @@ def check(state_dir: Path, config_files: tuple[str, ...], as_json: bool) -> None
     from rich.table import Table
     from rich.text import Text
 
-    from bloomery.cmd import upgrade_checks
+    from bloomery.cli.service import upgrade_checks
 
     results = upgrade_checks.run(state_dir, config_files)
     severities = [upgrade_checks.SEVERITIES.index(each.result) for each in results]

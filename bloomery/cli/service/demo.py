@@ -16,10 +16,10 @@ import click
 from bloomery import conf, errors
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine, create
+from bloomery.cli.service.demo_life import DemoLife, image_of
+from bloomery.cli.service.roles import CLIENTS
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import log, process
-from bloomery.cmd.demo_life import DemoLife, image_of
-from bloomery.cmd.serve import CLIENTS
 from bloomery.cmd.service import Service
 from bloomery.lab import rack
 from bloomery.state_dir import CLOUD, StateDir

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from cryptography.fernet import Fernet
 
-from bloomery import cmd, errors, key_file
-from bloomery.cmd import key_rotation, keys
-from bloomery.cmd.key_rotation import Rotation, Stage
+from bloomery import errors, key_file
+from bloomery.cli import main
+from bloomery.cli.service import key_rotation, keys
+from bloomery.cli.service.key_rotation import Rotation, Stage
 from bloomery.conf.database import Database as Settings
 from bloomery.db import schema, settings
 from bloomery.db.sealed_values import COLUMNS
@@ -87,7 +88,7 @@ def site(tmp_path: Path):
 
 
 def bloomery(*args: object):
-    return CliRunner().invoke(cmd.main, [str(arg) for arg in args])
+    return CliRunner().invoke(main.main, [str(arg) for arg in args])
 
 
 def test_a_key_is_written_for_its_owner_alone_and_never_over_a_file(tmp_path: Path) -> None:

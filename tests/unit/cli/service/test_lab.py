@@ -9,7 +9,8 @@ import urllib.request
 from click.testing import CliRunner
 
 from bloomery.cli.enrol import machines
-from bloomery.cmd import lab, main
+from bloomery.cli.main import main
+from bloomery.cli.service import lab
 from bloomery.conf.api import Api
 from bloomery.conf.engine import Orchestration
 from bloomery.lab import models
@@ -29,7 +30,7 @@ def test_a_rack_says_how_to_enrol_its_machines(capsys):
 
 
 def test_the_command_serves_until_it_is_interrupted(tmp_path):
-    program = "from bloomery.cmd import main; main()"
+    program = "from bloomery.cli.main import main; main()"
     file = tmp_path / "rack.json"
     words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0",
              "--answer-seconds", "0.01", "--write", str(file)]  # fmt: skip
@@ -80,7 +81,7 @@ def test_a_scenario_is_served_with_a_page_of_what_happens(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("groups:\n  web: {count: 1}\n  gpu: {count: 1, model: dell-idrac}\n")
     written = tmp_path / "nodes.json"
-    program = "from bloomery.cmd import main; main()"
+    program = "from bloomery.cli.main import main; main()"
     words = [sys.executable, "-c", program, "lab", "up", "--scenario", str(file), "--port", "0",
              "--write", str(written)]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from bloomery import conf
-from bloomery.cmd import main
+from bloomery.cli.main import main
 from bloomery.conductor import process_identity
 from bloomery.db import conductors, schema, settings
 from bloomery.db.engine import Database

@@ -26,7 +26,7 @@ import click
 import bloomery
 from bloomery import conf, errors, secrets
 from bloomery.cli import cloud, status_text, terminal
-from bloomery.cmd import options, upgrade_checks
+from bloomery.cli.service import options, upgrade_checks
 from bloomery.db import rows
 from bloomery.state_dir import StateDir
 

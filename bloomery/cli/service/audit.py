@@ -14,7 +14,7 @@ import click
 from bloomery import audit as trails
 from bloomery import conf, errors
 from bloomery.cli import groups, terminal
-from bloomery.cmd import options
+from bloomery.cli.service import options
 from bloomery.db import settings as db
 from bloomery.state_dir import StateDir, default_path
 

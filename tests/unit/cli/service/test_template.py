@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from bloomery.cmd.template import template
+from bloomery.cli.service.template import template
 
 ISO = "http://images.example.org/a.iso"
 INSTANCE = {"type": "OS::Ironic::Instance", "properties": {"image": {"boot_iso": ISO}}}

@@ -7,13 +7,14 @@ import pytest
 from click.testing import CliRunner
 from oslo_config import cfg
 
-from bloomery import cmd, conf
-from bloomery.cmd import config
+from bloomery import conf
+from bloomery.cli import main
+from bloomery.cli.service import config
 
 
 @pytest.fixture(scope="module")
 def sample() -> str:
-    result = CliRunner().invoke(cmd.main, ["config", "sample"])
+    result = CliRunner().invoke(main.main, ["config", "sample"])
     assert result.exit_code == 0
     return result.stdout
 

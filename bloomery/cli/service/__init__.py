@@ -1,0 +1,1 @@
+"""Commands on the host of a service: they run it, or read its configuration and database."""
