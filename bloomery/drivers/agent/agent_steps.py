@@ -9,7 +9,6 @@ ironic-python-agent without extra hardware managers.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -101,26 +100,21 @@ def list_steps(node: Node, phase: str, conf: Conf) -> list[Step]:
         "erase_devices": conf.deploy.erase_devices_priority,
         "erase_devices_metadata": conf.deploy.erase_devices_metadata_priority,
     }
-    planned = [_planned(entry) for entry in _entries(node, phase)]
-    if phase != "clean":
-        return planned
-    return [
-        step if (priority := own.get(step.step)) is None or step.interface != "deploy"
-        else dataclasses.replace(step, priority=priority)
-        for step in planned
-    ]  # fmt: skip
-
-
-def _planned(entry: Json) -> Step:
-    return Step(
-        interface=entry["interface"],
-        step=entry["step"],
-        priority=int(entry.get("priority") or 0),
-        abortable=bool(entry.get("abortable")),
-        requires_ramdisk=bool(entry.get("requires_ramdisk", True)),
-        argsinfo=entry.get("argsinfo"),
-        resumable=True,  # the agent's commands are listed before one is sent again
-    )
+    steps = []
+    for entry in _entries(node, phase):
+        is_ours = phase == "clean" and entry["interface"] == "deploy"
+        priority = own.get(entry["step"]) if is_ours else None
+        step = Step(
+            interface=entry["interface"],
+            step=entry["step"],
+            priority=int(entry.get("priority") or 0) if priority is None else priority,
+            abortable=bool(entry.get("abortable")),
+            requires_ramdisk=bool(entry.get("requires_ramdisk", True)),
+            argsinfo=entry.get("argsinfo"),
+            resumable=True,  # the agent's commands are listed before one is sent again
+        )
+        steps.append(step)
+    return steps
 
 
 def are_cached(node: Node, phase: str) -> bool:
@@ -168,23 +162,19 @@ def refresh(task: DriverTask, conf: Conf, phase: str) -> None:
 def _valid(by_manager: Mapping[str, list[Json]]) -> Iterator[Json]:
     for entries in by_manager.values():
         for entry in entries:
-            args = entry.get("argsinfo") or {}
-            if not isinstance(entry["step"], str) or not all(map(_is_object, args.values())):
+            args = (entry.get("argsinfo") or {}).values()
+            if not isinstance(entry["step"], str) or not all(isinstance(arg, dict) for arg in args):
                 raise TypeError(entry["step"])
             int(entry.get("priority") or 0)
             if entry["interface"] in _KINDS:
                 yield entry
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 # ---------------------------------------------------------------------------------- to run one
 
 
 def phase_of(task: DriverTask) -> str | None:
-    """Return the phase of the node's flow; None for flows without an agent."""
+    """Return the phase of the node's flow, or None for flows without an agent."""
     return _PHASES.get(str(task.node.provision_state))
 
 
@@ -266,8 +256,8 @@ def _execute(
 
 def _node(node: Node, conf: Conf) -> Json:
     """Return the node as agents may see it: without secrets, with the options of disk erasure."""
-    plain = ("uuid", "name", "driver", "resource_class", "extra", "properties", "raid_config",
-             "target_raid_config", "provision_state")  # fmt: skip
+    fields = ("uuid", "name", "driver", "resource_class", "extra", "properties", "raid_config",
+              "target_raid_config", "provision_state")  # fmt: skip
     deploy = conf.deploy
     erasure = {
         "agent_erase_devices_iterations": deploy.shred_random_overwrite_iterations,
@@ -278,7 +268,7 @@ def _node(node: Node, conf: Conf) -> Json:
         "agent_erase_skip_read_only": deploy.erase_skip_read_only,
         "disk_erasure_concurrency": deploy.disk_erasure_concurrency,
     }
-    return {name: getattr(node, name) for name in plain} | {
+    return {name: getattr(node, name) for name in fields} | {
         "instance_info": secrets.mask(node.instance_info, instance_info=True),
         "driver_info": secrets.mask(node.driver_info),
         "driver_internal_info": secrets.mask(node.driver_internal_info) | erasure,

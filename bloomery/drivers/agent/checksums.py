@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ def named(info: Mapping[str, Any], client: HttpClient, *, allows_md5: bool) -> l
     values = (info.get("image_checksum"), info.get("image_os_hash_value"))
     algorithms = (None, info.get("image_os_hash_algo"))
     digests = [
-        _fetched(str(value), name, algorithm, client) if "://" in str(value) else str(value).lower()
+        _fetch(str(value), name, algorithm, client) if "://" in str(value) else str(value).lower()
         for value, algorithm in zip(values, algorithms, strict=True)
         if value
     ]
@@ -69,25 +69,21 @@ def check(digests: Mapping[str, str], named: list[str]) -> None:
         )
 
 
-def _fetched(url: str, name: str, algorithm: str | None, client: HttpClient) -> str:
+def _fetch(url: str, name: str, algorithm: str | None, client: HttpClient) -> str:
+    """Return the checksum of the image ``name`` from a checksum file.  Raises StepFailure."""
     status, _headers, body = client.read(url, {}, _MOST_BYTES)
-    shown = secrets.mask_address(url)
+    address = secrets.mask_address(url)
     if status != 200:
-        raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {status}")
+        raise errors.StepFailure(reason=f"cannot fetch {address}: HTTP {status}")
+    texts = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    matches = [_BSD.fullmatch(text) or _COREUTILS.fullmatch(text) for text in texts]
+    lines = [(match["digest"].lower(), match["name"] or "") for match in matches if match]
     digits = [image.DIGITS[algorithm]] if algorithm else sorted(image.DIGITS.values())
-    lines = list(_lines(body.decode("utf-8", "replace")))
     alone = len(lines) == 1
     fitting = [
         digest for digest, of in lines
         if len(digest) in digits and (alone or of.rpartition("/")[2] == name)
     ]  # fmt: skip
     if not fitting:
-        raise errors.StepFailure(reason=f"{shown} has no checksum of {name} of a known algorithm")
+        raise errors.StepFailure(reason=f"{address} has no checksum of {name} of a known algorithm")
     return max(fitting, key=len)
-
-
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each checksum with the name of its file; "" where it is alone."""
-    for line in text.splitlines():
-        if match := _BSD.fullmatch(line.strip()) or _COREUTILS.fullmatch(line.strip()):
-            yield match["digest"].lower(), match["name"] or ""

@@ -42,7 +42,7 @@ SUCCEEDED: Final = "SUCCEEDED"
 _PATH: Final = "/v1/commands/"
 _MOST_BYTES: Final = 4 << 20  # of an answer
 _MOST_ID: Final = 64  # characters of a command's ID
-_MOST_WORDS: Final = 1000  # characters of an agent's message in an error
+_MOST_MESSAGE: Final = 1000  # characters of an agent's message in an error
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _ADDRESS: Final = re.compile(r"https?://[^\s'\"<>]+")
 
@@ -101,7 +101,7 @@ class AgentClient:
                 name=str(row["command_name"]),
                 status=str(row["command_status"]),
                 result=row.get("command_result") or {},
-                error=_words(row.get("command_error")),
+                error=_message(row.get("command_error")),
             )
         except (AttributeError, KeyError, TypeError) as exc:
             raise self._refused(name, "its answer is no command") from exc
@@ -115,7 +115,19 @@ class AgentClient:
             raise errors.AgentUnreachable(
                 node=self._node, address=self._url, reason=self._why(exc)
             ) from exc
-        return self._document(name, status, content)
+        if len(content) > self._most_bytes:
+            raise self._refused(name, f"its answer has more than {self._most_bytes >> 20} MiB")
+        try:
+            document = parsing.load_json(content)
+        except ValueError:
+            document = None
+        if status == 200 and isinstance(document, dict):
+            return document
+        fault = document.get("faultstring") if isinstance(document, dict) else None
+        message = _message(fault) or f"HTTP {status}"
+        if status == 409:
+            raise errors.AgentBusy(node=self._node, reason=message)
+        raise self._refused(name, message)
 
     def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
         """Return status and body; the time limit covers the whole answer."""
@@ -134,25 +146,23 @@ class AgentClient:
             connection.end()
 
     def _context(self) -> ssl.SSLContext:
-        """Return the TLS context; an agent's certificate is its own CA."""
+        """Return the TLS context; an agent's certificate is its own CA.
+
+        Raises OSError, which names the file of certificates.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if isinstance(self._trust, str):
-            self._load_certificate(context, self._trust)
+            try:
+                context.load_verify_locations(self._trust)
+            except OSError as exc:
+                why = f"its certificate in {self._trust} cannot be read: {exc.strerror}"
+                raise OSError(exc.errno, why) from exc
         elif self._trust:
             context.load_default_certs()
         else:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
-
-    @staticmethod
-    def _load_certificate(context: ssl.SSLContext, path: str) -> None:
-        """Trust the certificates of a file.  Raises OSError, which names it."""
-        try:
-            context.load_verify_locations(path)
-        except OSError as exc:
-            why = f"its certificate in {path} cannot be read: {exc.strerror}"
-            raise OSError(exc.errno, why) from exc
 
     def _why(self, exc: Exception) -> str:
         """Return a short reason why there was no answer."""
@@ -171,21 +181,6 @@ class AgentClient:
                 "heartbeats must begin with https://"
             )
         return getattr(exc, "strerror", None) or type(exc).__name__
-
-    def _document(self, name: str, status: int, content: bytes) -> Json:
-        if len(content) > self._most_bytes:
-            raise self._refused(name, f"its answer has more than {self._most_bytes >> 20} MiB")
-        try:
-            document = parsing.load_json(content)
-        except ValueError:
-            document = None
-        if status == 200 and isinstance(document, dict):
-            return document
-        fault = document.get("faultstring") if isinstance(document, dict) else None
-        words = _words(fault) or f"HTTP {status}"
-        if status == 409:
-            raise errors.AgentBusy(node=self._node, reason=words)
-        raise self._refused(name, words)
 
     def _refused(self, name: str, reason: str) -> errors.AgentRefused:
         return errors.AgentRefused(
@@ -215,33 +210,30 @@ def of(
 
 def _trust(task: DriverTask, conf: Conf) -> bool | str:
     """Return how to verify the agent's certificate: that of its heartbeats comes first."""
-    shown = task.node.driver_internal_info.get(CERTIFICATE)
-    own = shown or task.driver_info.get(CERTIFICATE)
+    own = task.node.driver_internal_info.get(CERTIFICATE) or task.driver_info.get(CERTIFICATE)
     value = str(conf.agent.verify_ca if own is None else own)
-    word = strutils.bool_from_string(value, default=None)
-    return value if word is None else bool(word)
+    flag = strutils.bool_from_string(value, default=None)
+    return value if flag is None else bool(flag)
 
 
 def _addresses(host: str, port: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the addresses of a host; raise OSError for the conductor's own host or its link."""
+    """Yield the addresses of a host; raise OSError for the conductor's own host or its link.
+
+    This host may differ from the API's, which accepts loopback only from agents on its own host
+    (``operations.agent_callers``).
+    """
     for entry in fetching.resolved(host, port):
-        if _is_off_limits(entry, host):
+        if entry[4][0] != host:  # a name
+            is_off_limits = fetching.is_local(entry)
+        else:
+            is_off_limits = fetching.is_own(entry) and not ipaddress.ip_address(host).is_loopback
+        if is_off_limits:
             raise OSError(errno.EACCES, "it leads to the machine of the service, or its link")
         yield entry
 
 
-def _is_off_limits(entry: tuple[Any, ...], host: str) -> bool:
-    """Check an address again on this host, which may differ from the API's host.
-
-    The API accepts loopback only from agents on its own host (``operations.agent_callers``).
-    """
-    if entry[4][0] != host:  # a name
-        return fetching.is_local(entry)
-    return fetching.is_own(entry) and not ipaddress.ip_address(host).is_loopback
-
-
-def _words(error: Any) -> str:
+def _message(error: Any) -> str:
     parts = [error.get("message"), error.get("details")] if isinstance(error, dict) else [error]
-    words = " ".join(str(part) for part in parts if part)
-    text = _ADDRESS.sub(lambda match: secrets.mask_address(match[0]), " ".join(words.split()))
-    return str(secrets.mask(text))[:_MOST_WORDS]
+    text = " ".join(str(part) for part in parts if part)
+    text = _ADDRESS.sub(lambda match: secrets.mask_address(match[0]), " ".join(text.split()))
+    return str(secrets.mask(text))[:_MOST_MESSAGE]

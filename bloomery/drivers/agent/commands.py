@@ -9,7 +9,7 @@ command runs, the step waits for the agent's heartbeat at its end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from bloomery import errors
@@ -50,7 +50,7 @@ def run(
         memory = _recall(task, name)
         if memory.get("done"):
             return None
-        command = _begun(task, client.of(task, conf), name, params)
+        command = _find_or_send(task, client.of(task, conf), name, params)
         if command.status == client.RUNNING:
             return WaitForCall(reason=reason, then="same")
         forget(task)
@@ -111,37 +111,32 @@ def may_go_on(task: DriverTask, conf: Conf) -> bool:
     return not any(c.id == memory["id"] and c.status == client.RUNNING for c in listed)
 
 
-def _begun(task: DriverTask, agent: AgentClient, name: str, params: Callable[[], Json]) -> Command:
-    """Return the step's command as it stands; send it if the agent does not know it."""
+def _find_or_send(
+    task: DriverTask, agent: AgentClient, name: str, params: Callable[[], Json]
+) -> Command:
+    """Return the step's command from the agent's list, or send it where it was never sent.
+
+    Raises StepFailure for a command that the agent has forgotten.
+    """
     info, listed = task.node.driver_internal_info, agent.commands()
     memory = _recall(task, name)
     if not memory:
         memory = info[MEMORY] = {"name": name, "after": listed[-1].id if listed else None}
         task.save()
-    command = _find(memory, listed)
-    if command is None:
-        command = agent.send(name, params())
+    if "id" in memory:
+        command = next((command for command in listed if command.id == memory["id"]), None)
+        if command is None:
+            raise errors.StepFailure(
+                reason=f"the agent has restarted: it does not know {name}, which it had started",
+            )
+    else:
+        ids = [command.id for command in listed]
+        after = ids.index(memory["after"]) + 1 if memory["after"] in ids else 0
+        short = name.rpartition(".")[2]
+        later = (command for command in listed[after:] if command.name == short)
+        command = next(later, None) or agent.send(name, params())
     info[MEMORY] = memory | {"id": command.id}
     return command
-
-
-def _find(memory: Json, listed: Sequence[Command]) -> Command | None:
-    """Return the step's command from the agent's list; None where it was never sent.
-
-    Raises StepFailure for a command that the agent has forgotten.
-    """
-    if "id" in memory:
-        ours = next((command for command in listed if command.id == memory["id"]), None)
-        if ours is None:
-            raise errors.StepFailure(
-                reason=f"the agent has restarted: it does not know {memory['name']}, which it had "
-                "started",
-            )
-        return ours
-    ids = [command.id for command in listed]
-    after = ids.index(memory["after"]) + 1 if memory["after"] in ids else 0
-    short = memory["name"].rpartition(".")[2]
-    return next((command for command in listed[after:] if command.name == short), None)
 
 
 def _check(name: str, command: Command) -> None:

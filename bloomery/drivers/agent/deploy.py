@@ -7,8 +7,9 @@ that other steps fit between them.
 
 from __future__ import annotations
 
+import functools
 import logging
-from typing import Final
+from typing import Any, Final
 
 from oslo_utils import strutils
 
@@ -21,7 +22,6 @@ from bloomery.drivers.agent import (
     client,
     commands,
     erasure,
-    fast_track,
     image,
     local_images,
     logs,
@@ -101,15 +101,25 @@ class CustomAgentDeploy(base.Deploy):
 
     @steps.deploy_step(priority=60, resumable=True)
     def prepare_instance_boot(self, task: base.DriverTask) -> Outcome:
-        """Set the machine to boot the instance, including the firmware's boot entry.
+        """Set the machine to boot the instance.
+
+        The agent writes the firmware's boot entry, and the boot loader of a partition.
 
         Secure boot may restart the machine and end the agent, so ``boot_instance`` handles it.
         """
         parts: list[substeps.Substep] = []
         mode = image.boot_mode(task, self.conf)
-        partitioned = task.node.driver_internal_info.get(_PARTITIONS)
-        if mode == "uefi" or partitioned or raid.is_on_software_raid(task):
-            parts.append(lambda: self._install_bootloader(task, mode))
+        partitions = task.node.driver_internal_info.get(_PARTITIONS) or {}
+        is_on_raid = raid.is_on_software_raid(task)
+        if mode == "uefi" or partitions or is_on_raid:
+            # On a whole disk the agent finds the EFI partition itself.
+            params = {name: partitions.get(name) for name in _UUIDS} | {"target_boot_mode": mode}
+            if is_on_raid and not partitions:  # in mode bios the agent needs it
+                params["root_uuid"] = task.node.instance_info.get(image.ROOT_UUID)
+            reason = "the agent writes the boot entry of the machine"
+            parts.append(functools.partial(
+                commands.run, task, self.conf, "image.install_bootloader", lambda: params, reason
+            ))  # fmt: skip
         if not secure_boot.is_asked(task.node):
             parts.append(lambda: task.driver.boot.prepare_instance(task))
         return substeps.run_in_order(task, "agent_instance_boot", *parts)
@@ -124,10 +134,10 @@ class CustomAgentDeploy(base.Deploy):
             self.collect_logs(task, "deploy", failed=False)
             return DONE
         if task.node.disable_power_off:
-            parts: tuple[substeps.Substep, ...] = (lambda: self._tell(task, "system.lockdown"),)
+            parts: tuple[substeps.Substep, ...] = (lambda: self._send(task, "system.lockdown"),)
         elif strutils.bool_from_string(task.driver_info.get(_BY_BMC)):
             parts = (
-                lambda: self._tell(task, "standby.sync"),
+                lambda: self._send(task, "standby.sync"),
                 lambda: task.driver.power.set_power_state(task, PowerState.OFF),
             )
         else:
@@ -197,31 +207,16 @@ class CustomAgentDeploy(base.Deploy):
 
     def _start_agent(self, task: base.DriverTask, phase: str) -> Outcome:
         """Use the agent that runs; boot one otherwise."""
-        is_ready = not task.turn and fast_track.is_ready(task, self.conf)
+        is_ready = not task.turn and ramdisk.has_ready_agent(task, self.conf)
         return agent_steps.start_agent(task, self.conf, phase, boots=not is_ready)
 
-    def _install_bootloader(self, task: base.DriverTask, mode: str) -> Outcome:
-        """Have the agent write the firmware's boot entry, and the boot loader of a partition.
-
-        On a whole disk the agent finds the EFI partition itself.  On software RAID in mode bios it
-        needs ``image_rootfs_uuid``.
-        """
-        partitions = task.node.driver_internal_info.get(_PARTITIONS) or {}
-        params = {name: partitions.get(name) for name in _UUIDS} | {"target_boot_mode": mode}
-        if not partitions and raid.is_on_software_raid(task):
-            params["root_uuid"] = task.node.instance_info.get(image.ROOT_UUID)
-        return commands.run(
-            task, self.conf, "image.install_bootloader", lambda: params,
-            "the agent writes the boot entry of the machine",
-        )  # fmt: skip
-
-    def _tell(self, task: base.DriverTask, name: str) -> Outcome:
+    def _send(self, task: base.DriverTask, name: str) -> Outcome:
         """Send a short command; a crash may repeat it."""
 
-        def work() -> None:
+        def send() -> None:
             commands.call(client.of(task, self.conf), name, {})
 
-        return commands.with_retries(task, self.conf, work)
+        return commands.with_retries(task, self.conf, send)
 
     def _shut_down(self, task: base.DriverTask) -> None:
         """Ask the agent to shut down; a failure is logged, and power is cut later."""
@@ -276,38 +271,31 @@ class AgentDeploy(CustomAgentDeploy):
         """Have the agent write the image and the config drive."""
         parts: list[substeps.Substep] = [lambda: self._write(task)]
         if image.is_partition(task.node.instance_info):
-            parts.append(lambda: self._note_partitions(task))
+            note = functools.partial(self._note_partitions, task)
+            parts.append(lambda: commands.with_retries(task, self.conf, note))
         return substeps.run_in_order(task, "agent_write", *parts)
 
     def _write(self, task: base.DriverTask) -> Outcome:
+        def params() -> dict[str, Any]:
+            publish = self._images.publish if self._fetches(task) else self._images.publish_local
+            # The boot interface removes the published image with its files.
+            return image.parameters(task, self.conf, publish(task))
+
         try:
-            return commands.run(
-                task, self.conf, "standby.prepare_image",
-                lambda: image.parameters(task, self.conf, self._publish(task)),
-                "the agent writes the image",
-            )  # fmt: skip
+            reason = "the agent writes the image"
+            return commands.run(task, self.conf, "standby.prepare_image", params, reason)
         except BeingFetched:
             return Again(after_s=_FETCH_PAUSE_S, reason="the image is being fetched")
 
     def _fetches(self, task: base.DriverTask) -> bool:
         return image.download_source(task, self.conf) == image.LOCAL
 
-    def _publish(self, task: base.DriverTask) -> image.Published | None:
-        """Publish an image on this host; the boot interface removes it with its files."""
-        if self._fetches(task):
-            return self._images.publish(task)
-        return self._images.publish_local(task)
-
-    def _note_partitions(self, task: base.DriverTask) -> Outcome:
+    def _note_partitions(self, task: base.DriverTask) -> None:
         """Ask the agent for the UUIDs of its partitions, which the boot loader needs."""
-
-        def work() -> None:
-            answer = commands.call(client.of(task, self.conf), "standby.get_partition_uuids", {})
-            uuids = {ours: answer.get(theirs) for ours, theirs in _UUIDS.items()}
-            if not isinstance(uuids["root_uuid"], str):
-                raise errors.StepFailure(
-                    reason="the agent does not name the root partition that it has made",
-                )
-            task.node.driver_internal_info[_PARTITIONS] = uuids
-
-        return commands.with_retries(task, self.conf, work)
+        answer = commands.call(client.of(task, self.conf), "standby.get_partition_uuids", {})
+        uuids = {ours: answer.get(theirs) for ours, theirs in _UUIDS.items()}
+        if not isinstance(uuids["root_uuid"], str):
+            raise errors.StepFailure(
+                reason="the agent does not name the root partition that it has made",
+            )
+        task.node.driver_internal_info[_PARTITIONS] = uuids

@@ -28,69 +28,59 @@ Json = dict[str, Any]
 def run(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
     """Run a step of STEPS; the result has its proof as ``erasure``.
 
+    Steps that erase metadata name no disks: they erase all, or fail.  Where disks are excluded,
+    such a step proves nothing of any disk.
+
     Raises StepFailure where ``erase_devices`` left out a disk that nobody has excluded, and
     [deploy]allow_partial_erasure is off; else as ``agent_steps.run``.
     """
-    memory: Json = task.node.driver_internal_info.pop(_MEMORY, {})
+    node = task.node
+    memory: Json = node.driver_internal_info.pop(_MEMORY, {})
     memory.setdefault("began_at", clock.now().isoformat())
 
     def store(erased: Any) -> None:
         memory["erased"] = sorted(erased) if isinstance(erased, dict) else None
 
     def read_disks() -> None:
-        memory["disks"] = _disks(task, conf)
+        inventory = commands.call(client.of(task, conf), "poll.get_hardware_info", {})
+        try:
+            disks = inventory.get("disks") or ()
+            memory["disks"] = [{name: disk.get(name) for name in _FACTS} for disk in disks]
+        except (AttributeError, TypeError) as exc:
+            raise errors.StepFailure(
+                reason=f"the agent's inventory has no list of disks: {exc!r}"
+            ) from exc
 
     outcome = DONE if memory.get("has_run") else agent_steps.run(task, conf, step, phase, store)
     if isinstance(outcome, Done):
         memory["has_run"] = True
         outcome = commands.with_retries(task, conf, read_disks)
     if not isinstance(outcome, Done):
-        task.node.driver_internal_info[_MEMORY] = memory
+        node.driver_internal_info[_MEMORY] = memory
         return outcome
-    proof = _proof(task, conf, step.step, memory)
-    left = [disk["name"] for disk in proof["disks"] if not disk["is_erased"]]
-    is_told = bool(proof["excluded"]) or conf.deploy.allow_partial_erasure
-    if step.step == WHOLE and left and not is_told:
+    excluded = node.properties.get(_SKIPS) or []
+    disks, erased = memory["disks"], memory.get("erased")
+    if erased is None:
+        erased = [] if excluded else [disk["name"] for disk in disks]
+    unseen = sorted(set(erased) - {disk["name"] for disk in disks})
+    disks = [*disks, *(dict.fromkeys(_FACTS) | {"name": name} for name in unseen)]
+    remaining = [disk["name"] for disk in disks if disk["name"] not in erased]
+    is_allowed = bool(excluded) or conf.deploy.allow_partial_erasure
+    if step.step == WHOLE and remaining and not is_allowed:
         raise errors.StepFailure(
-            reason=f"the agent did not erase {', '.join(left)}: exclude such disks by "
+            reason=f"the agent did not erase {', '.join(remaining)}: exclude such disks by "
             f"properties/{_SKIPS}, or set [deploy]allow_partial_erasure",
         )
-    return Done(result={"erasure": proof})
-
-
-def _disks(task: DriverTask, conf: Conf) -> list[Json]:
-    inventory = commands.call(client.of(task, conf), "poll.get_hardware_info", {})
-    try:
-        disks = inventory.get("disks") or ()
-        return [{name: disk.get(name) for name in _FACTS} for disk in disks]
-    except (AttributeError, TypeError) as exc:
-        raise errors.StepFailure(
-            reason=f"the agent's inventory has no list of disks: {exc!r}"
-        ) from exc
-
-
-def _proof(task: DriverTask, conf: Conf, step: str, memory: Json) -> Json:
-    """Return the proof.
-
-    Steps that erase metadata name no disks: they erase all, or fail.  Where disks are excluded,
-    such a step proves nothing of any disk.
-    """
-    erased, excluded = memory.get("erased"), task.node.properties.get(_SKIPS) or []
-    if erased is None:
-        erased = [] if excluded else [disk["name"] for disk in memory["disks"]]
-    named = set(erased)
-    unseen = [dict.fromkeys(_FACTS) | {"name": name} for name in sorted(named)]
-    seen = {disk["name"] for disk in memory["disks"]}
-    disks = [*memory["disks"], *(disk for disk in unseen if disk["name"] not in seen)]
-    return {
-        "step": step,
+    proof = {
+        "step": step.step,
         "began_at": memory["began_at"],
         "ended_at": clock.now().isoformat(),
-        "methods": _methods(conf, step),
+        "methods": _methods(conf, step.step),
         "excluded": excluded,
-        "agent": task.node.driver_internal_info.get("agent_version"),
-        "disks": [disk | {"is_erased": disk["name"] in named} for disk in disks],
+        "agent": node.driver_internal_info.get("agent_version"),
+        "disks": [disk | {"is_erased": disk["name"] in erased} for disk in disks],
     }
+    return Done(result={"erasure": proof})
 
 
 def _methods(conf: Conf, step: str) -> list[str]:

@@ -9,7 +9,7 @@ Source of the names: Ironic's instance_info, and ironic-python-agent's prepare_i
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +46,11 @@ _NETBOOT: Final = ("kernel", "ramdisk")  # of a boot over the network, which is 
 _SIZES: Final = {"root_gb": 1, "swap_mb": 0, "ephemeral_gb": 0}  # name: least
 _CHOICES: Final = {"boot_option": ("local",), "disk_label": ("gpt", "msdos")}
 _EPHEMERAL_FORMAT: Final = "ext4"
+_CHECKSUMS: Final = {  # in instance_info, and in the command
+    "image_checksum": "checksum", "image_os_hash_algo": "os_hash_algo",
+    "image_os_hash_value": "os_hash_value",
+}  # fmt: skip
+_LOGIN: Final = ("image_server_auth_strategy", "image_server_user", "image_server_password")
 _MIB_OF_GIB: Final = 1024
 _HINTS: Final = frozenset(
     {
@@ -76,8 +81,8 @@ def is_partition(info: Mapping[str, Any]) -> bool:
 def boot_mode(task: DriverTask, conf: Conf) -> str:
     """Return the requested boot mode, else the current one, else the default."""
     node = task.node
-    asked = capabilities.boot_mode(node.instance_info, node.properties)
-    return asked or node.boot_mode or conf.deploy.default_boot_mode
+    requested = capabilities.boot_mode(node.instance_info, node.properties)
+    return requested or node.boot_mode or conf.deploy.default_boot_mode
 
 
 def check(task: DriverTask, conf: Conf) -> None:
@@ -92,14 +97,37 @@ def check(task: DriverTask, conf: Conf) -> None:
         oci.login_of(conf.oci, registry, pull_secret(task))
     if is_partition(info):
         _check_partitions(info)
-    _check_boot_loader(task, info, conf)
-    _check_format(info.get("image_disk_format"), download_source(task, conf), conf)
+    # The agent would have to run the GRUB of the image.  Without the option it writes the image,
+    # and then fails, with UEFI as well as with BIOS.
+    on_mirror = raid.is_on_software_raid(task) and boot_mode(task, conf) == "bios"
+    needs_loader = is_partition(info) or (on_mirror and info.get(ROOT_UUID))
+    if needs_loader and not conf.agent.enable_bios_bootloader_install:
+        raise errors.InvalidParameterValue(
+            reason="an image of a partition, or of software RAID in boot mode bios, gets its boot "
+            "loader from the agent: set [agent]enable_bios_bootloader_install = true, or take an "
+            "image of a whole disk in boot mode uefi",
+        )
+    name, source = info.get("image_disk_format"), download_source(task, conf)
+    formats = image_format.FORMATS if source == LOCAL else FORMATS
+    if name is not None and name not in formats:
+        raise errors.InvalidParameterValue(
+            reason=f"instance_info/image_disk_format takes {' or '.join(formats)}, not {name!r}"
+            + (f"; image_download_source = {LOCAL} takes {', '.join(image_format.CONVERTED)}, too"
+               if source == HTTP else ""),
+        )  # fmt: skip
+    if source == LOCAL and image_format.is_converted(name, conf.default):
+        image_format.check_tool()
     _check_checksum(info, conf)
-    for where in (task.node.properties, info):
-        _check_hints(where.get("root_device"))
-    for name in _PROXIES.values():
-        if task.driver_info.get(name) is not None:
-            _check_url(f"driver_info/{name}", task.driver_info[name])
+    for hints in (task.node.properties.get("root_device"), info.get("root_device")):
+        unknown = sorted(set(hints) - _HINTS) if isinstance(hints, dict) else [str(hints)]
+        if hints is not None and unknown:
+            raise errors.InvalidParameterValue(
+                reason=f"root_device takes an object with {', '.join(sorted(_HINTS))}, not "
+                f"{', '.join(unknown)}",
+            )
+    for key in _PROXIES.values():
+        if task.driver_info.get(key) is not None:
+            _check_url(f"driver_info/{key}", task.driver_info[key])
 
 
 def download_source(task: DriverTask, conf: Conf) -> str:
@@ -138,7 +166,7 @@ def has_proxy(task: DriverTask, url: str) -> bool:
 
 
 def local_file(task: DriverTask) -> Path | None:
-    """Return the image on this host that a file URL names; None for another URL."""
+    """Return the image on this host that a file URL names, or None for another URL."""
     return sources.local_path(str(task.opened(task.node.instance_info["image_source"])))
 
 
@@ -163,53 +191,32 @@ def parameters(task: DriverTask, conf: Conf, published: Published | None = None)
         "stream_raw_images": conf.agent.stream_raw_images,
         "node_uuid": task.node.uuid,
     }
-    image |= _checksums(info) | _proxies(task.driver_info) | ({} if published else _login(conf))
+    image |= {theirs: info[ours] for ours, theirs in _CHECKSUMS.items() if info.get(ours)}
+    own = task.driver_info
+    if proxies := {scheme: own[name] for scheme, name in _PROXIES.items() if own.get(name)}:
+        image["proxies"] = proxies
+        if own.get(_NO_PROXY):
+            image["no_proxy"] = own[_NO_PROXY]
+    if published is None and conf.deploy.image_server_auth_strategy != "noauth":
+        image |= {name: getattr(conf.deploy, name) for name in _LOGIN}
     drive = info.get("configdrive")
     if is_partition(info):
-        image |= _partitions(info, boot_mode(task, conf)) | {"configdrive": drive}
+        mode = boot_mode(task, conf)
+        label = capabilities.of(info).get("disk_label") or ("gpt" if mode == "uefi" else "msdos")
+        root_gb, ephemeral_gb = int(info["root_gb"]), int(info.get("ephemeral_gb") or 0)
+        image |= {
+            "image_type": "partition", "root_gb": root_gb, "root_mb": root_gb * _MIB_OF_GIB,
+            "swap_mb": int(info.get("swap_mb") or 0), "ephemeral_mb": ephemeral_gb * _MIB_OF_GIB,
+            "ephemeral_format": info.get("ephemeral_format") or _EPHEMERAL_FORMAT,
+            "preserve_ephemeral": False, "boot_option": "local", "deploy_boot_mode": mode,
+            "disk_label": label, "configdrive": drive,
+        }  # fmt: skip
     return {"image_info": image} | ({"configdrive": drive} if drive else {})
 
 
 def name_of(source: str) -> str:
     """Return the file name of an image."""
     return urllib.parse.urlsplit(source).path.rpartition("/")[2] or source
-
-
-def _partitions(info: Mapping[str, Any], mode: str) -> Json:
-    """Return the partitions that the agent makes."""
-    label = capabilities.of(info).get("disk_label") or ("gpt" if mode == "uefi" else "msdos")
-    root_gb, ephemeral_gb = int(info["root_gb"]), int(info.get("ephemeral_gb") or 0)
-    return {
-        "image_type": "partition", "root_gb": root_gb, "root_mb": root_gb * _MIB_OF_GIB,
-        "swap_mb": int(info.get("swap_mb") or 0), "ephemeral_mb": ephemeral_gb * _MIB_OF_GIB,
-        "ephemeral_format": info.get("ephemeral_format") or _EPHEMERAL_FORMAT,
-        "preserve_ephemeral": False, "boot_option": "local", "deploy_boot_mode": mode,
-        "disk_label": label,
-    }  # fmt: skip
-
-
-def _checksums(info: Mapping[str, Any]) -> Json:
-    names = {
-        "image_checksum": "checksum", "image_os_hash_algo": "os_hash_algo",
-        "image_os_hash_value": "os_hash_value",
-    }  # fmt: skip
-    return {theirs: info[ours] for ours, theirs in names.items() if info.get(ours)}
-
-
-def _proxies(driver_info: Mapping[str, Any]) -> Json:
-    proxies = {scheme: driver_info[n] for scheme, n in _PROXIES.items() if driver_info.get(n)}
-    if not proxies:
-        return {}
-    no_proxy = driver_info.get(_NO_PROXY)
-    return {"proxies": proxies} | ({"no_proxy": no_proxy} if no_proxy else {})
-
-
-def _login(conf: Conf) -> Json:
-    """Return the login for the image server, if it needs one."""
-    if conf.deploy.image_server_auth_strategy == "noauth":
-        return {}
-    names = ("image_server_auth_strategy", "image_server_user", "image_server_password")
-    return {name: getattr(conf.deploy, name) for name in names}
 
 
 # ------------------------------------------------------------------------------------- checks
@@ -242,7 +249,11 @@ def _check_partitions(info: Mapping[str, Any]) -> None:
             "an image of a whole disk needs image_type = whole-disk, without kernel and ramdisk",
         )
     for name, least in _SIZES.items():
-        _check_size(name, info.get(name), least)
+        size = info.get(name)
+        if size is not None and (not str(size).isdecimal() or int(size) < least):
+            raise errors.InvalidParameterValue(
+                reason=f"instance_info/{name} takes a whole number from {least} on, not {size!r}",
+            )
     if strutils.bool_from_string(info.get("preserve_ephemeral")):
         raise errors.InvalidParameterValue(
             reason="instance_info/preserve_ephemeral is not offered: all partitions are made anew",
@@ -253,50 +264,12 @@ def _check_partitions(info: Mapping[str, Any]) -> None:
             f"{_EPHEMERAL_FORMAT}",
         )
     for name, values in _CHOICES.items():
-        _check_capability(name, capabilities.of(info).get(name), values)
-
-
-def _check_boot_loader(task: DriverTask, info: Mapping[str, Any], conf: Conf) -> None:
-    """Raise where the agent would have to run the GRUB of the image, and may not.
-
-    Without the option the agent writes the image, and then fails, with UEFI as well as with BIOS.
-    """
-    on_mirror = raid.is_on_software_raid(task) and boot_mode(task, conf) == "bios"
-    is_needed = is_partition(info) or (on_mirror and info.get(ROOT_UUID))
-    if is_needed and not conf.agent.enable_bios_bootloader_install:
-        raise errors.InvalidParameterValue(
-            reason="an image of a partition, or of software RAID in boot mode bios, gets its boot "
-            "loader from the agent: set [agent]enable_bios_bootloader_install = true, or take an "
-            "image of a whole disk in boot mode uefi",
-        )
-
-
-def _check_size(name: str, value: Any, least: int) -> None:
-    if value is not None and (not str(value).isdecimal() or int(value) < least):
-        raise errors.InvalidParameterValue(
-            reason=f"instance_info/{name} takes a whole number from {least} on, not {value!r}",
-        )
-
-
-def _check_capability(name: str, value: str | None, values: Sequence[str]) -> None:
-    if value is not None and value not in values:
-        raise errors.InvalidParameterValue(
-            reason=f"the capability {name} of an image of a partition takes {' or '.join(values)}, "
-            f"not {value!r}",
-        )
-
-
-def _check_format(name: Any, source: str, conf: Conf) -> None:
-    """Raise unless the agent, or the conductor for it, can take the format; None: any."""
-    formats = image_format.FORMATS if source == LOCAL else FORMATS
-    if name is not None and name not in formats:
-        raise errors.InvalidParameterValue(
-            reason=f"instance_info/image_disk_format takes {' or '.join(formats)}, not {name!r}"
-            + (f"; image_download_source = {LOCAL} takes {', '.join(image_format.CONVERTED)}, too"
-               if source == HTTP else ""),
-        )  # fmt: skip
-    if source == LOCAL and image_format.is_converted(name, conf.default):
-        image_format.check_tool()
+        value = capabilities.of(info).get(name)
+        if value is not None and value not in values:
+            raise errors.InvalidParameterValue(
+                reason=f"the capability {name} of an image of a partition takes "
+                f"{' or '.join(values)}, not {value!r}",
+            )
 
 
 def _check_checksum(info: Mapping[str, Any], conf: Conf) -> None:
@@ -339,17 +312,6 @@ def _check_digits(name: str, text: Any, algorithm: str | None, conf: Conf) -> No
         )
 
 
-def _check_hints(hints: Any) -> None:
-    if hints is None:
-        return
-    unknown = sorted(set(hints) - _HINTS) if isinstance(hints, dict) else [str(hints)]
-    if unknown:
-        raise errors.InvalidParameterValue(
-            reason=f"root_device takes an object with {', '.join(sorted(_HINTS))}, not "
-            f"{', '.join(unknown)}",
-        )
-
-
 def _check_url(name: str, url: Any) -> None:
     try:
         parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
@@ -357,8 +319,8 @@ def _check_url(name: str, url: Any) -> None:
     except ValueError:
         fine = False
     if not fine:
-        shown = secrets.mask_address(url) if isinstance(url, str) else url
+        address = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
-            reason=f"{name} must be an http or https URL, not {shown!r}; an image may also be at "
+            reason=f"{name} must be an http or https URL, not {address!r}; an image may also be at "
             "a URL of file or oci, and images of Glance are not written",
         )

@@ -12,7 +12,7 @@ import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from oslo_concurrency import processutils
 
@@ -38,7 +38,7 @@ _MAGIC: Final = (  # of files that look raw to the inspector, and are of no use 
 _VDI_AREA: Final = struct.Struct("<344xI28xI8xI")  # start, block size, number of blocks
 _LEAKS_ONLY: Final = 3  # qemu-img check: no errors
 _NO_CHECK: Final = 63  # the format has none
-_MOST_WORDS: Final = 300  # characters
+_MOST_MESSAGE: Final = 300  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,29 +72,16 @@ def read(path: Path) -> Header:
             wrapper.close()
     inspectors = {str(each): each for each in wrapper.formats or ()}
     if _RAW_FAMILY.issuperset(inspectors):
-        _check_raw(start)
+        if kind := next((kind for magic, kind in _MAGIC if start.startswith(magic)), None):
+            raise _refused(f"it is {kind}; give the disk image itself, in one file")
         return Header(format=RAW, size=path.stat().st_size)
     name = next(iter(inspectors))
     if len(inspectors) > 1 or name not in FORMATS:
         raise _refused(
             f"its header says {' and '.join(sorted(inspectors))}; give one of {', '.join(FORMATS)}"
         )
-    _check_safety(name, inspectors[name])
-    if name == "vdi":
-        _check_vdi(start, path.stat().st_size)
-    return Header(format=name, size=inspectors[name].virtual_size)
-
-
-def _check_raw(start: bytes) -> None:
-    if kind := next((words for magic, words in _MAGIC if start.startswith(magic)), None):
-        raise _refused(f"it is {kind}; give the disk image itself, in one file")
-
-
-def _check_safety(name: str, inspector: Any) -> None:
-    from oslo_utils.imageutils import format_inspector  # late, as above
-
     try:
-        inspector.safety_check()
+        inspectors[name].safety_check()
     except format_inspector.SafetyCheckFailed as exc:
         reasons = "; ".join(str(failure) for failure in exc.failures.values())
         raise _refused(
@@ -102,13 +89,11 @@ def _check_safety(name: str, inspector: Any) -> None:
         ) from exc
     except format_inspector.ImageFormatError as exc:
         raise _refused(f"its {name} header is truncated or broken: {exc}") from exc
-
-
-def _check_vdi(start: bytes, size: int) -> None:
-    """Raise for a truncated file, which qemu-img takes for one with zeros at its end."""
-    begin, block, blocks = _VDI_AREA.unpack_from(start)
-    if begin + block * blocks > size:
-        raise _refused("it is truncated: its header promises more data")
+    if name == "vdi":  # qemu-img takes a truncated file for one with zeros at its end
+        begin, block, blocks = _VDI_AREA.unpack_from(start)
+        if begin + block * blocks > path.stat().st_size:
+            raise _refused("it is truncated: its header promises more data")
+    return Header(format=name, size=inspectors[name].virtual_size)
 
 
 def convert(source: Path, name: str, target: Path, conf: DiskUtils) -> None:
@@ -147,11 +132,11 @@ def _run(arguments: tuple[str, ...], conf: DiskUtils, *, fine: tuple[int, ...]) 
             "([disk_utils]image_convert_timeout)"
         ) from exc
     except processutils.ProcessExecutionError as exc:
-        words = "".join(str(exc.stderr).strip().splitlines()[-1:])[-_MOST_WORDS:]
+        message = "".join(str(exc.stderr).strip().splitlines()[-1:])[-_MOST_MESSAGE:]
         raise _refused(
             f"qemu-img {arguments[0]} fails with {exc.exit_code}, within "
             f"{conf.image_convert_memory_limit} MiB ([disk_utils]image_convert_memory_limit): "
-            f"{words}"
+            f"{message}"
         ) from exc
 
 

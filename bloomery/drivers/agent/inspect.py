@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
-from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.drivers import base, substeps
-from bloomery.drivers.agent import fast_track, ramdisk
+from bloomery.drivers.agent import ramdisk
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ class AgentInspect(base.Inspect):
         info = task.node.driver_internal_info
         if not task.turn:
             info[_MANAGED] = self._manages_boot(task)
-            if inventory := fast_track.ask_inventory(task, self.conf):
+            if inventory := ramdisk.ask_inventory(task, self.conf):
                 return Done(result={"inventory": {"inventory": inventory}})
             info[ADDRESSES] = sorted(_bmc_addresses(task))
         boot = self._boot_ramdisk if info.get(_MANAGED) else _boot_from_network
@@ -68,15 +67,19 @@ class AgentInspect(base.Inspect):
 
     def finish(self, task: base.DriverTask) -> Outcome:
         """Remove the agent and its boot; fast track keeps them."""
-        if fast_track.is_on(task, self.conf):
+        if ramdisk.has_fast_track(task, self.conf):
             _forget(task)
             return DONE
         return self.abort(task)
 
     def abort(self, task: base.DriverTask) -> Outcome:
         """Remove the agent's boot and switch off; restart where power off is forbidden."""
+        is_ours = task.node.driver_internal_info.get(_MANAGED)
         outcome = substeps.run_in_order(
-            task, "agent_inspect", lambda: _clean_up_boot(task), lambda: self._switch_off(task)
+            task,
+            "agent_inspect",
+            lambda: task.driver.boot.clean_up_ramdisk(task) if is_ours else None,
+            lambda: self._switch_off(task),
         )
         if isinstance(outcome, Done):
             _forget(task)
@@ -113,12 +116,6 @@ def _boot_from_network(task: base.DriverTask) -> None:
     task.driver.management.set_boot_device(task, "pxe", persistent=False)
 
 
-def _clean_up_boot(task: base.DriverTask) -> Outcome | None:
-    if task.node.driver_internal_info.get(_MANAGED):
-        return task.driver.boot.clean_up_ramdisk(task)
-    return None
-
-
 def _forget(task: base.DriverTask) -> None:
     for name in (ADDRESSES, _MANAGED):
         task.node.driver_internal_info.pop(name, None)
@@ -129,30 +126,20 @@ def _forget(task: base.DriverTask) -> None:
 
 def _bmc_addresses(task: base.DriverTask) -> set[str]:
     """Return the IP addresses and names of the node's BMC, without loopback."""
-    return {
-        address
-        for name, value in task.driver_info.items()
-        if name.endswith("_address") and isinstance(value, str) and not _is_bridged(task, name)
-        for address in _addresses_of(value)
-        if not _is_loopback(address)
-    }
-
-
-def _is_bridged(task: base.DriverTask, name: str) -> bool:
-    """Return whether the address is that of a bridge, which many nodes share."""
-    return name.startswith("ipmi_") and task.driver_info.get("ipmi_bridging", "no") != "no"
-
-
-def _addresses_of(value: str) -> Iterator[str]:
-    try:
-        host = (urlsplit(value).hostname or "") if "//" in value else value.strip("[]")
-        sockets: list[Any] = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
-    except (OSError, ValueError) as exc:
-        LOG.warning("cannot resolve the BMC address %s: %s", secrets.mask_address(value), exc)
-        return
-    yield host
-    for *_family, address in sockets:
-        yield str(address[0])
+    addresses: set[str] = set()
+    for name, value in task.driver_info.items():
+        if not name.endswith("_address") or not isinstance(value, str):
+            continue
+        if name.startswith("ipmi_") and task.driver_info.get("ipmi_bridging", "no") != "no":
+            continue  # the address of a bridge, which many nodes share
+        try:
+            host = (urlsplit(value).hostname or "") if "//" in value else value.strip("[]")
+            sockets: list[Any] = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
+        except (OSError, ValueError) as exc:
+            LOG.warning("cannot resolve the BMC address %s: %s", secrets.mask_address(value), exc)
+            continue
+        addresses |= {host, *(str(address[0]) for *_family, address in sockets)}
+    return {address for address in addresses if not _is_loopback(address)}
 
 
 def _is_loopback(address: str) -> bool:

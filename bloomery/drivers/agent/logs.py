@@ -7,6 +7,7 @@ The oldest are removed where the folder grows too large.
 from __future__ import annotations
 
 import binascii
+import contextlib
 import logging
 import re
 import threading
@@ -62,30 +63,34 @@ class RamdiskLogs:
         task.record(f"the logs of the agent's ramdisk are stored in {path}")
 
     def _store(self, task: base.DriverTask, flow: str) -> Path:
+        """Store the agent's answer whole or not at all, readable for this user only."""
         folder = self._conf.agent.deploy_logs_local_path
         if folder is None:
             raise errors.StepFailure(reason="[agent]deploy_logs_local_path names no folder")
-        path = Path(folder) / _file_name(task, flow)
+        time = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}"
+        parts = (task.node.uuid, task.node.instance_uuid, flow, time)
+        path = Path(folder) / ("_".join(part for part in parts if part) + ".tar.gz")
+        fresh = path.with_suffix(".part")
         with _AT_ONCE:
-            content = self._fetch(task)
+            agent = client.of(task, self._conf, most_bytes=_MOST_BYTES)
+            answer = commands.call(agent, "log.collect_system_logs", {})
+            try:
+                content = b64decode(answer["system_logs"], validate=True)
+            except (KeyError, TypeError, binascii.Error) as exc:
+                raise errors.StepFailure(reason="the agent's answer has no logs") from exc
+            if not content.startswith(_GZIP):
+                raise errors.StepFailure(reason="the agent's logs are no tar.gz")
             try:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._make_room(path.parent, len(content))
-                _write(path, content)
+                fresh.touch(0o600)
+                fresh.write_bytes(content)
+                fresh.replace(path)
             except OSError as exc:
+                with contextlib.suppress(OSError):
+                    fresh.unlink()
                 raise errors.StepFailure(reason=f"cannot store {path}: {exc.strerror}") from exc
         return path
-
-    def _fetch(self, task: base.DriverTask) -> bytes:
-        agent = client.of(task, self._conf, most_bytes=_MOST_BYTES)
-        answer = commands.call(agent, "log.collect_system_logs", {})
-        try:
-            content = b64decode(answer["system_logs"], validate=True)
-        except (KeyError, TypeError, binascii.Error) as exc:
-            raise errors.StepFailure(reason="the agent's answer has no logs") from exc
-        if not content.startswith(_GZIP):
-            raise errors.StepFailure(reason="the agent's logs are no tar.gz")
-        return content
 
     def _make_room(self, folder: Path, size: int) -> None:
         """Remove the oldest logs.  Raises StepFailure where the new ones alone are too large."""
@@ -105,21 +110,3 @@ class RamdiskLogs:
                 break
             path.unlink(missing_ok=True)
             used -= status.st_size
-
-
-def _file_name(task: base.DriverTask, flow: str) -> str:
-    node, now = task.node, datetime.now(UTC)
-    parts = (node.uuid, node.instance_uuid, flow, f"{now:%Y-%m-%d-%H-%M-%S}")
-    return "_".join(part for part in parts if part) + ".tar.gz"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all, readable for this user only."""
-    fresh = path.with_suffix(".part")
-    try:
-        fresh.touch(0o600)
-        fresh.write_bytes(content)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise

@@ -155,7 +155,15 @@ class _Session:
         self._scheme = "https"
         self.headers: Mapping[str, str] = {}
         if may_use_http(self._host, conf):
-            self._scheme = self._probe()
+            try:
+                with self._client.get(f"https://{self._host}/v2/", {}):
+                    """The registry speaks TLS."""
+            except urllib3.exceptions.HTTPError as exc:
+                if "CERTIFICATE_VERIFY_FAILED" in str(exc):
+                    raise errors.StepFailure(
+                        reason=f"cannot fetch https://{self._host}/v2/: {http_client.why(exc)}"
+                    ) from exc
+                self._scheme = "http"
 
     def url(self, path: str) -> str:
         return f"{self._scheme}://{self._host}/v2/{self._reference.repository}/{path}"
@@ -197,13 +205,13 @@ class _Session:
         basic = {"Authorization": f"Basic {self._login}"} if self._login else {}
         if kind != "bearer":
             return basic
-        asked = dict(_PARAMETER.findall(challenge))
-        realm = asked.get("realm", "")
+        parameters = dict(_PARAMETER.findall(challenge))
+        realm = parameters.get("realm", "")
         if urllib.parse.urlsplit(realm).scheme not in ("https", self._scheme):
             raise _refused(self._reference, "the registry names no https address for its login")
         query = {"scope": f"repository:{self._reference.repository}:pull"}
-        if "service" in asked:
-            query["service"] = asked["service"]
+        if "service" in parameters:
+            query["service"] = parameters["service"]
         joint = "&" if "?" in realm else "?"
         address = f"{realm}{joint}{urllib.parse.urlencode(query)}"
         status, _headers, body = self._client.read(address, basic, _MOST_BYTES)
@@ -211,25 +219,11 @@ class _Session:
         token = answer.get("token") or answer.get("access_token")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
-    def _probe(self) -> str:
-        """Return https, or http where the registry does not speak TLS."""
-        try:
-            with self._client.get(f"https://{self._host}/v2/", {}):
-                return "https"
-        except urllib3.exceptions.HTTPError as exc:
-            if "CERTIFICATE_VERIFY_FAILED" in str(exc):
-                raise errors.StepFailure(
-                    reason=f"cannot fetch https://{self._host}/v2/: {http_client.why(exc)}"
-                ) from exc
-            return "http"
-
 
 def may_use_http(host: str, conf: Oci) -> bool:
     """Return whether a registry that does not speak TLS may be asked."""
-    return conf.permit_fallback_to_http_transport or _is_loopback(host)
-
-
-def _is_loopback(host: str) -> bool:
+    if conf.permit_fallback_to_http_transport:
+        return True
     name = urllib.parse.urlsplit(f"//{host}").hostname or ""
     try:
         return ipaddress.ip_address(name).is_loopback

@@ -13,11 +13,11 @@ from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base
-from bloomery.drivers.agent import client, fast_track
+from bloomery.drivers.agent import client, ramdisk
 from bloomery.model.rules import agents
 from bloomery.outcome import DONE, Outcome
 
-_TOLD: Final = "agent_told_to_restart"  # in driver_internal_info
+_SENT: Final = "agent_told_to_restart"  # in driver_internal_info
 _STATES: Final = (PowerState.REBOOT, PowerState.SOFT_REBOOT)
 
 
@@ -26,7 +26,7 @@ class AgentPower(base.Power):
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue unless fast track is on."""
-        if not fast_track.is_on(task, self.conf):
+        if not ramdisk.has_fast_track(task, self.conf):
             raise errors.InvalidParameterValue(
                 reason="power interface agent needs fast track, so that an agent stays on the "
                 "machine: set [deploy]fast_track, or driver_info/fast_track of the node",
@@ -51,32 +51,29 @@ class AgentPower(base.Power):
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
         """Have the agent restart the machine, which ends the agent.
 
-        An agent that was told before a crash, and answers no more, has done it.  Raises
+        An agent that got the command before a crash, and answers no more, has done it.  Raises
         PowerStateFailure without an agent, AgentUnreachable, AgentBusy, AgentRefused.
         """
         memory = task.node.driver_internal_info
-        is_told = memory.pop(_TOLD, False)
-        if not is_told:
-            self._check_agent(task)
-            memory[_TOLD] = True
+        was_sent = memory.pop(_SENT, False)
+        if not was_sent:
+            if not _has_live_agent(task, self.conf):
+                raise errors.PowerStateFailure(
+                    state=PowerState.REBOOT,
+                    reason=f"no agent runs on node {errors.name_of(task.node)}: restart the "
+                    "machine by hand",
+                )
+            memory[_SENT] = True
             task.save()
-            del memory[_TOLD]
+            del memory[_SENT]
         try:
             client.of(task, self.conf, timeout_s).send("standby.run_image", {})
         except (errors.AgentUnreachable, errors.AgentRefused):
-            if not is_told:
+            if not was_sent:
                 raise
         task.forget_agent()
         task.node.power_state = PowerState.ON
         return DONE
-
-    def _check_agent(self, task: base.DriverTask) -> None:
-        if not _has_live_agent(task, self.conf):
-            raise errors.PowerStateFailure(
-                state=PowerState.REBOOT,
-                reason=f"no agent runs on node {errors.name_of(task.node)}: restart the machine by "
-                "hand",
-            )
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         return _STATES

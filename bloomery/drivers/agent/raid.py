@@ -5,7 +5,6 @@ Source of the rules: Ironic's RAID interface ``agent``, and ironic-python-agent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import clock, errors
@@ -41,11 +40,10 @@ class AgentRaid(base.Raid):
                 reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
                 "states/raid sets it",
             )
-
-        def store(built: Any) -> None:
-            _store(task, {} if step.step == _DELETES else built)
-
-        return agent_steps.run(task, self.conf, step, phase, store)
+        return agent_steps.run(
+            task, self.conf, step, phase,
+            store=lambda answer: _store(task, {} if step.step == _DELETES else answer),
+        )  # fmt: skip
 
 
 def is_on_software_raid(task: base.DriverTask) -> bool:
@@ -63,21 +61,17 @@ def _store(task: base.DriverTask, built: Any) -> None:
     if not built:
         node.raid_config = {}
         return
+    facts: dict[str, Any] = {}
     try:
         roots = [disk for disk in built["logical_disks"] if disk.get("is_root_volume")]
-        facts = dict(_root_facts(roots[0])) if roots else {}
+        for root in roots[:1]:
+            if root["size_gb"] != "MAX":
+                facts["local_gb"] = int(root["size_gb"])
+            if hint := root.get("root_device_hint"):
+                facts["root_device"] = hint
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise errors.StepFailure(
             reason=f"the agent's answer is no RAID configuration: {exc!r}"
         ) from exc
     node.raid_config = built | {"last_updated": clock.now().isoformat()}
     node.properties = node.properties | facts
-
-
-def _root_facts(root: Mapping[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    if root["size_gb"] != "MAX":
-        facts["local_gb"] = int(root["size_gb"])
-    if hint := root.get("root_device_hint"):
-        facts["root_device"] = hint
-    return facts

@@ -1,25 +1,37 @@
 """The agent's ramdisk on a machine: boot, wait, removal.
 
-In-band inspection and deployment share it; the boot interface does the boot.
+In-band inspection and deployment share it; the boot interface does the boot.  Fast track: a flow
+uses the agent that the last flow has left running, and boots none.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, substeps
-from bloomery.drivers.agent import client
+from bloomery.drivers.agent import client, commands
 from bloomery.model.rules import agents
 from bloomery.outcome import Outcome, WaitForCall
 
+LOG = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
 BOOT: Final = "agent_boot"  # its substeps; in a wait state: the machine boots
+_LOOK_S: Final = 5.0  # time limit of the request that shows whether the agent answers
+_MOST_NICS: Final = 1000  # as of inventories that agents post
+_FAILURES: Final = (
+    errors.AgentBusy, errors.AgentRefused, errors.AgentUnreachable, errors.StepFailure,
+)  # fmt: skip
 
 
 def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
-    """Return the kernel parameters with the API's URL; {} where no public endpoint is set.
+    """Return the kernel parameters with the API's URL, or {} where no public endpoint is set.
 
     ``inspects``: the agent posts an inventory.
     """
@@ -104,3 +116,48 @@ def _await_call(task: base.DriverTask) -> Outcome | None:
     if task.driver.power.only_restarts:
         boots = "an operator restarts the machine into the agent's ramdisk"
     return WaitForCall(reason=boots + lacks, then="same")
+
+
+# --------------------------------------------------------------------------------- fast track
+
+
+def has_fast_track(task: base.DriverTask, conf: Conf) -> bool:
+    return agents.is_fast_track(task.driver_info, conf.deploy.fast_track)
+
+
+def has_ready_agent(task: base.DriverTask, conf: Conf) -> bool:
+    """Return whether the agent that the last flow has left running can serve a flow without a boot.
+
+    It must have sent a heartbeat within [deploy]fast_track_timeout, answer, and be idle on a
+    machine that is on.
+    """
+    info, timeout_s = task.node.driver_internal_info, conf.deploy.fast_track_timeout
+    if not has_fast_track(task, conf) or not agents.has_live_agent(info, timeout_s, clock.now()):
+        return False
+    if task.driver.power.get_power_state(task) != PowerState.ON:
+        return False
+    try:
+        listed = client.of(task, conf, _LOOK_S).commands()
+    except _FAILURES as exc:
+        LOG.info("node %s: fast track boots a new agent: %s", task.node.uuid, exc)
+        return False
+    is_idle = all(command.status != client.RUNNING for command in listed)
+    if is_idle:
+        LOG.info("node %s: fast track uses the agent at %s", task.node.uuid, info[client.URL])
+    return is_idle
+
+
+def ask_inventory(task: base.DriverTask, conf: Conf) -> Json | None:
+    """Return the inventory of the agent that runs, or None where an agent must boot to inspect."""
+    if not has_ready_agent(task, conf):
+        return None
+    try:
+        inventory = commands.call(client.of(task, conf), "poll.get_hardware_info", {})
+    except _FAILURES as exc:
+        LOG.info("node %s: fast track boots a new agent: %s", task.node.uuid, exc)
+        return None
+    nics = inventory.get("interfaces") if isinstance(inventory, dict) else None
+    if not isinstance(nics, list) or len(nics) > _MOST_NICS:
+        return None
+    are_nics = (isinstance(nic, dict) and isinstance(nic.get("mac_address"), str) for nic in nics)
+    return inventory if all(are_nics) else None

@@ -13,7 +13,7 @@ from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import client, commands, ramdisk
 from bloomery.outcome import Outcome
 
-_TOLD: Final = "agent_rescue_told"  # in driver_internal_info: the password may have been sent
+_SENT: Final = "agent_rescue_told"  # in driver_internal_info: the password may have been sent
 _PASSWORD: Final = "rescue_password"  # noqa: S105  in instance_info, sealed; also the agent's parameter
 _PREFIXES: Final = {"sha256": "$5$", "sha512": "$6$"}  # of crypt(5)
 _SALT: Final = 16, string.ascii_letters + string.digits
@@ -27,11 +27,11 @@ class AgentRescue(base.Rescue):
     def rescue(self, task: base.DriverTask) -> Outcome:
         """Boot an agent, and have it set the password of its user ``rescue``."""
         params = ramdisk.kernel_parameters(self.conf)
-        is_told = _TOLD in task.node.driver_internal_info  # before a crash
+        was_sent = _SENT in task.node.driver_internal_info  # before a crash
         return substeps.run_in_order(
             task,
             "agent_rescue",
-            lambda: None if is_told else ramdisk.boot(task, params),
+            lambda: None if was_sent else ramdisk.boot(task, params),
             lambda: commands.with_retries(task, self.conf, lambda: self._set_password(task)),
         )
 
@@ -48,27 +48,25 @@ class AgentRescue(base.Rescue):
         The agent ends once it has the password, so it answers no second call, as after a crash.
         """
         memory, agent = task.node.driver_internal_info, client.of(task, self.conf)
-        if not (_TOLD in memory and _has_ended(agent)):
-            memory[_TOLD] = True
+        if not (_SENT in memory and _has_ended(agent)):
+            memory[_SENT] = True
             task.save()
-            params = {_PASSWORD: self._hashed(task), "hashed": True}
+            length, letters = _SALT
+            salt = "".join(random.SystemRandom().choices(letters, k=length))
+            prefix = _PREFIXES[self.conf.conductor.rescue_password_hash_algorithm]
+            password = task.opened(task.node.instance_info[_PASSWORD])
+            hashed = str(secretutils.crypt_password(password, prefix + salt))
+            params = {_PASSWORD: hashed, "hashed": True}
             try:
                 commands.call(agent, "rescue.finalize_rescue", params)
             except errors.AgentUnreachable:
                 if not _has_ended(agent):
                     raise
-        memory.pop(_TOLD, None)
+        memory.pop(_SENT, None)
         if task.driver.power.only_restarts:
             task.forget_agent()  # it restarts nothing any more
         node = task.node
         node.instance_info = {k: v for k, v in node.instance_info.items() if k != _PASSWORD}
-
-    def _hashed(self, task: base.DriverTask) -> str:
-        length, letters = _SALT
-        salt = "".join(random.SystemRandom().choices(letters, k=length))
-        prefix = _PREFIXES[self.conf.conductor.rescue_password_hash_algorithm]
-        password = task.opened(task.node.instance_info[_PASSWORD])
-        return str(secretutils.crypt_password(password, prefix + salt))
 
 
 def _has_ended(agent: client.AgentClient) -> bool:
