@@ -122,18 +122,18 @@ class FileCache:
 
     @contextlib.contextmanager
     def _faults(self, url: str) -> Iterator[None]:
-        shown = secrets.mask_address(url)
+        address = secrets.mask_address(url)
         try:
             yield
         except BlockingIOError as exc:
             raise BeingFetched from exc
         except urllib3.exceptions.HTTPError as exc:
             raise errors.StepFailure(
-                reason=f"cannot fetch {shown}: {http_client.why(exc)}"
+                reason=f"cannot fetch {address}: {http_client.why(exc)}"
             ) from exc
         except OSError as exc:
             raise errors.StepFailure(
-                reason=f"cannot store {shown} in {self._conf.folder} ({self._conf.path_option}): "
+                reason=f"cannot store {address} in {self._conf.folder} ({self._conf.path_option}): "
                 f"{exc.strerror}"
             ) from exc
 
@@ -153,28 +153,28 @@ class FileCache:
         if not treatment.accepts(note):
             note = {}
         local = sources.open_local(url, self._conf.allowed)
-        if local is None:
-            self._refresh_from_server(url, path, treatment, note)
-            return
-        with local:
-            facts = _facts_of(local)
-            if note and _is_of(note, facts):
-                _mark_used(path)
-            else:
+        if local is not None:
+            with local:
+                status = os.fstat(local.fileno())
+                facts = {
+                    "inode": status.st_ino, "mtime_ns": status.st_mtime_ns, "bytes": status.st_size,
+                }  # fmt: skip
+                if note and _is_of(note, facts):
+                    _mark_used(path)
+                    return
                 with self._slot():
                     self._treat(sources.path_of(local), path, treatment, facts)
-
-    def _refresh_from_server(self, url: str, path: Path, treatment: Treatment, note: Json) -> None:
-        asked = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
-        with self._client.get(url, {**treatment.headers, **asked}) as answer:
+                return
+        address = secrets.mask_address(url)
+        conditions = {header: note[name] for name, header in _CONDITIONS.items() if note.get(name)}
+        with self._client.get(url, {**treatment.headers, **conditions}) as answer:
             if answer.status == _NOT_MODIFIED or (note and _is_of(note, _note_of(answer))):
                 _mark_used(path)
             elif answer.status == 200:
                 with self._slot():
-                    self._store(answer, path, treatment, secrets.mask_address(url))
+                    self._store(answer, path, treatment, address)
             else:
-                shown = secrets.mask_address(url)
-                raise errors.StepFailure(reason=f"cannot fetch {shown}: HTTP {answer.status}")
+                raise errors.StepFailure(reason=f"cannot fetch {address}: HTTP {answer.status}")
 
     @contextlib.contextmanager
     def _slot(self) -> Iterator[None]:
@@ -185,15 +185,29 @@ class FileCache:
         finally:
             self._slots.release()
 
-    def _store(self, answer: Any, path: Path, treatment: Treatment, shown: str) -> None:
-        """Fetch the file and treat it; no half of a download stays."""
-        length = answer.headers.get("content-length", "")
-        self._make_room(path, int(length) if length.isdecimal() else 0, f"cannot fetch {shown}")
+    def _store(self, answer: Any, path: Path, treatment: Treatment, address: str) -> None:
+        """Fetch the file within its limits of size and time, and treat it.
+
+        No half of a download stays.  A ``Content-Encoding`` is kept: web servers send it for
+        compressed ramdisks.
+        """
+        length, conf = answer.headers.get("content-length", ""), self._conf
+        self._make_room(path, int(length) if length.isdecimal() else 0, f"cannot fetch {address}")
         fresh = path.with_suffix(cache_room.PART)
         fresh.touch(0o600)
+        give_up_at, size = time.monotonic() + conf.most_s, 0
+        most = min(conf.most_bytes, self._most)
         try:
             with fresh.open("wb") as part:
-                _copy(answer, part, self._conf)
+                while piece := answer.read(_PIECE, decode_content=False):
+                    size += len(piece)
+                    if size > most or time.monotonic() > give_up_at:
+                        raise errors.StepFailure(
+                            reason="cannot fetch a file for the agent: it takes more than "
+                            f"{conf.most_s:g} s, or has more than {_mib(most)} MiB "
+                            f"({conf.size_option})",
+                        )
+                    part.write(piece)
             self._treat(fresh, path, treatment, _note_of(answer))
         finally:
             fresh.unlink(missing_ok=True)
@@ -210,7 +224,8 @@ class FileCache:
             file, more_facts = treatment.work(source, target, make_room)
             if file.parent != path.parent:
                 raise errors.StepFailure(reason="the image changed while it was read: try again")
-            _sync(file)
+            with file.open("rb") as complete:
+                os.fsync(complete.fileno())
             cache_room.note_path(path).unlink(missing_ok=True)
             file.replace(path)
         finally:
@@ -233,36 +248,13 @@ def _mib(size: int) -> int:
     return -(-size // _MIB)
 
 
-def _copy(answer: Any, part: Any, conf: CacheConf) -> None:
-    """Copy the answer within its limits of size and time.
-
-    Raises StepFailure.  A ``Content-Encoding`` is kept: web servers send it for compressed
-    ramdisks.
-    """
-    give_up_at, size = time.monotonic() + conf.most_s, 0
-    most = min(conf.most_bytes, conf.size_mib * _MIB)
-    while piece := answer.read(_PIECE, decode_content=False):
-        size += len(piece)
-        if size > most or time.monotonic() > give_up_at:
-            raise errors.StepFailure(
-                reason=f"cannot fetch a file for the agent: it takes more than {conf.most_s:g} s, "
-                f"or has more than {_mib(most)} MiB ({conf.size_option})",
-            )
-        part.write(piece)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 def _mark_used(path: Path) -> None:
     for each in (path, cache_room.note_path(path)):
         os.utime(each)
 
 
 def _read_note(path: Path) -> Json:
-    """Return the note of a file; {} where the file or the note is missing."""
+    """Return the note of a file, or {} where the file or the note is missing."""
     try:
         note: Json = orjson.loads(cache_room.note_path(path).read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
@@ -275,13 +267,7 @@ def _is_of(note: Json, facts: Json) -> bool:
     return bool(facts) and {name: note[name] for name in _IDENTITY if name in note} == facts
 
 
-def _facts_of(local: BinaryIO) -> Json:
-    """Return what identifies a version of a file of this host."""
-    status = os.fstat(local.fileno())
-    return {"inode": status.st_ino, "mtime_ns": status.st_mtime_ns, "bytes": status.st_size}
-
-
 def _note_of(answer: Any) -> Json:
-    """Return the headers that identify a version of a file; {} where there are none."""
+    """Return the headers that identify a version of a file, or {} where there are none."""
     note = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     return note if answer.status == 200 else {}

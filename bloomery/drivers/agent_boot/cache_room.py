@@ -54,20 +54,17 @@ def make(path: Path, size: int, most: int, ttl_s: float) -> bool:
 
     Files older than ``ttl_s`` are removed in any case.  False: files in use leave too little room.
     """
-    others = [entry for entry in _entries(path.parent) if entry[0].stem != path.stem]
+    others: list[tuple[Path, os.stat_result]] = []
+    for other in path.parent.iterdir():
+        if other.suffix in ("", PART, CONVERTED) and other.stem != path.stem:
+            with contextlib.suppress(FileNotFoundError):  # removed, or complete by now
+                others.append((other, other.stat()))
     used = size + sum(status.st_size for _, status in others)
     old = time.time() - ttl_s
     for other, status in sorted(others, key=lambda entry: entry[1].st_mtime_ns):
         if (used > most or status.st_mtime < old) and _is_removed(other):
             used -= status.st_size
     return used <= most
-
-
-def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in folder.iterdir():
-        if path.suffix in ("", PART, CONVERTED):
-            with contextlib.suppress(FileNotFoundError):  # removed, or complete by now
-                yield path, path.stat()
 
 
 def _is_removed(path: Path) -> bool:

@@ -73,17 +73,17 @@ class HttpClient:
 
     def read(self, url: str, headers: Headers, most: int) -> tuple[int, Headers, bytes]:
         """Return status, headers and body of a small document.  Raises StepFailure."""
-        shown = secrets.mask_address(url)
+        address = secrets.mask_address(url)
         try:
             with self.get(url, headers) as answer:
                 body = answer.read(most + 1, decode_content=True)
                 if len(body) > most:
                     raise errors.StepFailure(
-                        reason=f"cannot fetch {shown}: it has more than {most} bytes"
+                        reason=f"cannot fetch {address}: it has more than {most} bytes"
                     )
                 return answer.status, answer.headers, body
         except urllib3.exceptions.HTTPError as exc:
-            raise errors.StepFailure(reason=f"cannot fetch {shown}: {why(exc)}") from exc
+            raise errors.StepFailure(reason=f"cannot fetch {address}: {why(exc)}") from exc
 
 
 class SameScheme(urllib3.Retry):

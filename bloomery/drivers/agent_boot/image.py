@@ -45,7 +45,7 @@ class Isolinux:
 
 
 def find_isolinux(conf: Default) -> Isolinux | None:
-    """Return the configured or installed ISOLINUX; None: no boot in BIOS mode."""
+    """Return the configured or installed ISOLINUX, or None: then there is no boot in BIOS mode."""
     loader = _first(conf.isolinux_bin, _ISOLINUX)
     if loader is None:
         return None
@@ -87,37 +87,29 @@ def write(contents: Contents, out: BinaryIO) -> None:
     tree.add("initrd", contents.ramdisk)
     for path, text in contents.files.items():
         tree.add_text(path, text)
-    if contents.isolinux is not None:
-        _add_bios(tree, contents.isolinux, contents.command_line)
+    if (isolinux := contents.isolinux) is not None:
+        tree.add("isolinux/isolinux.bin", io.BytesIO(isolinux.loader.read_bytes()))
+        if isolinux.module is not None:
+            tree.add("isolinux/ldlinux.c32", io.BytesIO(isolinux.module.read_bytes()))
+        tree.add_text(
+            "isolinux/isolinux.cfg",
+            "default agent\nprompt 0\nlabel agent\n"
+            f"  kernel /vmlinuz\n  append initrd=/initrd {contents.command_line}\n",
+        )
+        tree.boot("isolinux/isolinux.bin", boot_load_size=_ISOLINUX_SECTORS, boot_info_table=True)
     if contents.bootloader is not None:
-        _add_uefi(tree, contents.bootloader, contents)
+        tree.add("efiboot.img", contents.bootloader)
+        tree.add_text(
+            contents.grub_config.strip("/"),
+            "set timeout=0\nmenuentry 'agent' {\n"
+            f"  linux /vmlinuz {parameters.quoted_for_grub(contents.command_line)}\n"
+            "  initrd /initrd\n}\n",
+        )
+        sectors = -(-_size(contents.bootloader) // _SECTOR)  # 0: up to the end of the CD
+        load_size = sectors if sectors <= _MOST_SECTORS else 0
+        tree.boot("efiboot.img", boot_load_size=load_size, platform_id=_EFI, efi=True)
     iso.write_fp(out, blocksize=_PIECE)
     iso.close()
-
-
-def _add_bios(tree: _Tree, isolinux: Isolinux, line: str) -> None:
-    tree.add("isolinux/isolinux.bin", io.BytesIO(isolinux.loader.read_bytes()))
-    if isolinux.module is not None:
-        tree.add("isolinux/ldlinux.c32", io.BytesIO(isolinux.module.read_bytes()))
-    tree.add_text(
-        "isolinux/isolinux.cfg",
-        "default agent\nprompt 0\nlabel agent\n"
-        f"  kernel /vmlinuz\n  append initrd=/initrd {line}\n",
-    )
-    tree.boot("isolinux/isolinux.bin", boot_load_size=_ISOLINUX_SECTORS, boot_info_table=True)
-
-
-def _add_uefi(tree: _Tree, bootloader: BinaryIO, contents: Contents) -> None:
-    tree.add("efiboot.img", bootloader)
-    tree.add_text(
-        contents.grub_config.strip("/"),
-        "set timeout=0\nmenuentry 'agent' {\n"
-        f"  linux /vmlinuz {parameters.quoted_for_grub(contents.command_line)}\n"
-        "  initrd /initrd\n}\n",
-    )
-    sectors = -(-_size(bootloader) // _SECTOR)  # 0: up to the end of the CD
-    load_size = sectors if sectors <= _MOST_SECTORS else 0
-    tree.boot("efiboot.img", boot_load_size=load_size, platform_id=_EFI, efi=True)
 
 
 class _Tree:
@@ -130,14 +122,14 @@ class _Tree:
     def add(self, path: str, file: BinaryIO) -> None:
         folder, _, name = path.rpartition("/")
         self._add_folder(folder)
-        self._iso.add_fp(file, _size(file), iso_path=_plain_file(path), rr_name=name)
+        self._iso.add_fp(file, _size(file), iso_path=_iso_file(path), rr_name=name)
 
     def add_text(self, path: str, text: str) -> None:
         self.add(path, io.BytesIO(text.encode("ascii")))
 
     def boot(self, path: str, **entry: Any) -> None:
         """Add an entry to the boot catalog."""
-        self._iso.add_eltorito(_plain_file(path), bootcatfile="/BOOT.CAT;1", **entry)
+        self._iso.add_eltorito(_iso_file(path), bootcatfile="/BOOT.CAT;1", **entry)
 
     def _add_folder(self, path: str) -> None:
         if path in self._folders:
@@ -145,7 +137,7 @@ class _Tree:
         parent, _, name = path.rpartition("/")
         self._add_folder(parent)
         self._folders.add(path)
-        self._iso.add_directory(_plain_folder(path), rr_name=name)
+        self._iso.add_directory(_iso_folder(path), rr_name=name)
 
 
 def _size(file: BinaryIO) -> int:
@@ -154,12 +146,12 @@ def _size(file: BinaryIO) -> int:
     return size
 
 
-def _plain_folder(path: str) -> str:
+def _iso_folder(path: str) -> str:
     return "".join("/" + _ODD.sub("_", name) for name in path.upper().split("/") if name)
 
 
-def _plain_file(path: str) -> str:
+def _iso_file(path: str) -> str:
     folder, _, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
     stem, suffix = (stem, suffix) if dot else (suffix, "")
-    return f"{_plain_folder(folder)}{_plain_folder(stem)}.{_plain_folder(suffix)[1:]};1"
+    return f"{_iso_folder(folder)}{_iso_folder(stem)}.{_iso_folder(suffix)[1:]};1"

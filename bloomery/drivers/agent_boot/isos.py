@@ -20,7 +20,6 @@ from bloomery.drivers.agent_boot import cache, image, parameters, publication, s
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.base import DriverTask
-from bloomery.model.node import Node
 from bloomery.outcome import Again
 
 PROPERTIES: Final = {
@@ -54,31 +53,43 @@ class AgentIsos:
         self._publication.base_url(self._external_url(task))
 
     def build(self, task: DriverTask, mode: str | None, params: Mapping[str, str]) -> Again | None:
-        """Build and publish the node's CD.  Raises StepFailure."""
-        own = {parameters.AGENT_TOKEN: task.make_agent_token(), **self._callbacks(params)}
+        """Build and publish the node's CD, with a config drive where the node has network_data.
+
+        [deploy]external_callback_url is the base of the API URLs of ``params``.  Raises
+        StepFailure.
+        """
+        conf, node, own = self._conf, task.node, {parameters.AGENT_TOKEN: task.make_agent_token()}
+        api, external = params.get("ipa-api-url"), conf.deploy.external_callback_url
+        if api and external:
+            for name, value in params.items():
+                if value.startswith(api):
+                    own[name] = external.rstrip("/") + value.removeprefix(api)
         line = parameters.command_line(
-            task, self._conf.redfish.kernel_append_params,
+            task, conf.redfish.kernel_append_params,
             {**params, **parameters.boot_interface(task), **own},
         )  # fmt: skip
-        named = sources.of(task, self._conf.conductor, mode, sources.purpose_of(task))
+        drive = {"meta_data": {"uuid": node.uuid}, "network_data": node.network_data}
+        files = {f"openstack/latest/{name}.json": json.dumps(doc) for name, doc in drive.items()}
+        named = sources.of(task, conf.conductor, mode, sources.purpose_of(task))
         with contextlib.ExitStack() as opened:
+
+            def open_file(url: str) -> BinaryIO:
+                return opened.enter_context(self._files.open(url))
+
             try:
-                contents = self._contents(named, line, _files(task.node), opened)
+                contents = image.Contents(
+                    kernel=open_file(named.kernel),
+                    ramdisk=open_file(named.ramdisk),
+                    bootloader=open_file(named.bootloader) if named.bootloader else None,
+                    isolinux=self._isolinux,
+                    grub_config=conf.default.grub_config_path,
+                    command_line=line,
+                    files=files if node.network_data else {},
+                )
             except BeingFetched:
                 return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
             self._publication.publish(task, boot_files.ISO, lambda out: image.write(contents, out))
         return None
-
-    def _callbacks(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Return the API URLs of ``params`` with [deploy]external_callback_url as their base."""
-        api, external = params.get("ipa-api-url"), self._conf.deploy.external_callback_url
-        if not api or not external:
-            return {}
-        return {
-            name: external.rstrip("/") + value.removeprefix(api)
-            for name, value in params.items()
-            if value.startswith(api)
-        }
 
     def _external_url(self, task: DriverTask) -> str | None:
         """Return the URL of boot CDs for BMCs, if it is set.  Raises InvalidParameterValue."""
@@ -91,40 +102,10 @@ class AgentIsos:
             )
         return url or None
 
-    def _contents(
-        self,
-        named: sources.Sources,
-        line: str,
-        files: Mapping[str, str],
-        opened: contextlib.ExitStack,
-    ) -> image.Contents:
-        """Return the parts of the CD, its files open."""
-
-        def open_file(url: str) -> BinaryIO:
-            return opened.enter_context(self._files.open(url))
-
-        return image.Contents(
-            kernel=open_file(named.kernel),
-            ramdisk=open_file(named.ramdisk),
-            bootloader=open_file(named.bootloader) if named.bootloader else None,
-            isolinux=self._isolinux,
-            grub_config=self._conf.default.grub_config_path,
-            command_line=line,
-            files=files,
-        )
-
     def url(self, task: DriverTask) -> str | None:
-        """Return the URL of the node's CD; None where this host has none."""
+        """Return the URL of the node's CD, or None where this host has none."""
         return self._publication.url(task, boot_files.ISO, self._external_url(task))
 
     def remove(self, task: DriverTask) -> None:
         """Remove the node's boot files, if any."""
         self._publication.remove(task)
-
-
-def _files(node: Node) -> dict[str, str]:
-    """Return the config drive of the ramdisk: its network, where the node has network_data."""
-    if not node.network_data:
-        return {}
-    documents = {"meta_data": {"uuid": node.uuid}, "network_data": node.network_data}
-    return {f"openstack/latest/{name}.json": json.dumps(doc) for name, doc in documents.items()}

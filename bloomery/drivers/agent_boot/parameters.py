@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from bloomery import errors
 from bloomery.drivers.base import DriverTask
@@ -32,7 +32,8 @@ def command_line(
 
     Raises InvalidParameterValue for characters that boot loaders would change.
     """
-    own = next(filter(None, (info.get(KEY) for info in _infos(task))), default)
+    infos = (task.opened(task.node.instance_info), task.driver_info)
+    own = next(filter(None, (info.get(KEY) for info in infos)), default)
     if not isinstance(own, str):
         raise _unfit("must be a string")
     line = " ".join((*own.replace("%default%", default).split(),
@@ -50,7 +51,7 @@ def quoted_for_grub(line: str) -> str:
 
 
 def boot_interface(task: DriverTask) -> dict[str, str]:
-    """Return BOOTIF with the MAC address of the only PXE port; {} where there are several."""
+    """Return BOOTIF with the MAC address of the only PXE port, or {} where there are several."""
     addresses = [port.address for port in task.ports if port.pxe_enabled]
     if len(addresses) != 1:
         return {}
@@ -67,10 +68,6 @@ def list_sources(task: DriverTask) -> list[str]:
     """Return the fields of the node that name kernel parameters."""
     infos = {"instance_info": task.node.instance_info, "driver_info": task.driver_info}
     return [f"{field}/{KEY}" for field, info in infos.items() if info.get(KEY)]
-
-
-def _infos(task: DriverTask) -> tuple[Mapping[str, Any], ...]:
-    return (task.opened(task.node.instance_info), task.driver_info)
 
 
 def _unfit(why: str) -> errors.InvalidParameterValue:

@@ -56,15 +56,12 @@ def _look(client: HttpClient, url: str, headers: Headers) -> None:
     except urllib3.exceptions.HTTPError as exc:
         fault = http_client.why(exc)
     else:
-        fault = _fault(status, answer, beginning)
-    if fault:
-        raise errors.StepFailure(reason=f"cannot fetch {secrets.mask_address(url)}: {fault}")
-
-
-def _fault(status: int, answer: Headers, beginning: bytes) -> str:
-    if status == 416 or (status == 200 and answer.get("Content-Length") == "0"):
-        return "the file is empty"
-    if status not in (200, 206):
-        return f"HTTP {status}"
-    is_page = beginning.lstrip().lower().startswith(_PAGES)
-    return "its server sends a web page, and no file" if is_page else ""
+        if status == 416 or (status == 200 and answer.get("Content-Length") == "0"):
+            fault = "the file is empty"
+        elif status not in (200, 206):
+            fault = f"HTTP {status}"
+        elif beginning.lstrip().lower().startswith(_PAGES):
+            fault = "its server sends a web page, and no file"
+        else:
+            return
+    raise errors.StepFailure(reason=f"cannot fetch {secrets.mask_address(url)}: {fault}")

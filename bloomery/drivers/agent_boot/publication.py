@@ -82,16 +82,21 @@ class Publication:
 
     def lead(self, links: list[str], url: str) -> None:
         """Lead machines by ``links`` to their script at ``url``.  Raises StepFailure."""
-        script = url.rpartition("/")[2]
+        target = Path("..", boot_files.FOLDER, url.rpartition("/")[2])
         try:
-            for link in links:
-                self._link(link, Path("..", boot_files.FOLDER, script))
+            for name in links:
+                link = self._folder() / boot_files.LINKS / name
+                part = link.with_name(link.name + boot_files.PART)
+                link.parent.mkdir(exist_ok=True)
+                part.unlink(missing_ok=True)
+                part.symlink_to(target)
+                part.replace(link)
         except OSError as exc:
             raise self._failure(exc) from exc
 
-    def _replace(self, below: Path, write: Callable[[BinaryIO], object]) -> None:
+    def _replace(self, name: Path, write: Callable[[BinaryIO], object]) -> None:
         """Write the file atomically; concurrent writers do not disturb each other."""
-        path = self._folder() / below
+        path = self._folder() / name
         part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{boot_files.PART}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as out:
@@ -99,31 +104,21 @@ class Publication:
             write(out)
         part.replace(path)
 
-    def _link(self, name: str, target: Path) -> None:
-        link = self._folder() / boot_files.LINKS / name
-        part = link.with_name(link.name + boot_files.PART)
-        link.parent.mkdir(exist_ok=True)
-        part.unlink(missing_ok=True)
-        part.symlink_to(target)
-        part.replace(link)
-
     def url(self, task: DriverTask, kind: str, external: str | None = None) -> str | None:
-        """Return the URL of a file of the node; None where this host has none.
+        """Return the URL of a file of the node, or None where this host has none.
 
         ``external``: the URL of the folder, where it is another for the file's readers.
         """
-        paths = (path for path in self._files(task) if path.suffix == f".{kind}")
-        return next((self._url_of(path.name, external) for path in paths), None)
+        for path in boot_files.list_files(self._root):
+            if path.suffix == f".{kind}" and boot_files.owner(path) == task.node.uuid:
+                return self._url_of(path.name, external)
+        return None
 
     def remove(self, task: DriverTask) -> None:
         """Remove the node's boot files, if any."""
         for path in (*boot_files.list_links(self._root), *boot_files.list_files(self._root)):
             if boot_files.owner(path) == task.node.uuid:
                 path.unlink(missing_ok=True)
-
-    def _files(self, task: DriverTask) -> list[Path]:
-        paths = boot_files.list_files(self._root)
-        return [path for path in paths if boot_files.owner(path) == task.node.uuid]
 
     def _url_of(self, name: str, external: str | None = None) -> str:
         return f"{self.base_url(external)}/{boot_files.FOLDER}/{name}"

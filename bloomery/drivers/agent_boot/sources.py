@@ -51,7 +51,14 @@ def of(task: DriverTask, conf: Conductor, mode: str | None, purpose: str = DEPLO
 
     Raises MissingParameterValue with each missing name, InvalidParameterValue.
     """
-    defaults = _defaults(conf, str(task.node.properties.get("cpu_arch")))
+    arch = str(task.node.properties.get("cpu_arch"))
+    defaults = {
+        "deploy_kernel": conf.deploy_kernel_by_arch.get(arch) or conf.deploy_kernel,
+        "deploy_ramdisk": conf.deploy_ramdisk_by_arch.get(arch) or conf.deploy_ramdisk,
+        "rescue_kernel": conf.rescue_kernel_by_arch.get(arch) or conf.rescue_kernel,
+        "rescue_ramdisk": conf.rescue_ramdisk_by_arch.get(arch) or conf.rescue_ramdisk,
+        "bootloader": conf.bootloader_by_arch.get(arch) or conf.bootloader,
+    }
     urls: dict[str, Any] = {key: task.driver_info.get(key) or defaults[key] for key in PROPERTIES}
     if purpose == RESCUE:
         urls |= {f"deploy_{file}": urls[f"rescue_{file}"] or urls[f"deploy_{file}"]
@@ -71,16 +78,6 @@ def of(task: DriverTask, conf: Conductor, mode: str | None, purpose: str = DEPLO
     )  # fmt: skip
 
 
-def _defaults(conf: Conductor, arch: str) -> dict[str, str | None]:
-    return {
-        "deploy_kernel": conf.deploy_kernel_by_arch.get(arch) or conf.deploy_kernel,
-        "deploy_ramdisk": conf.deploy_ramdisk_by_arch.get(arch) or conf.deploy_ramdisk,
-        "rescue_kernel": conf.rescue_kernel_by_arch.get(arch) or conf.rescue_kernel,
-        "rescue_ramdisk": conf.rescue_ramdisk_by_arch.get(arch) or conf.rescue_ramdisk,
-        "bootloader": conf.bootloader_by_arch.get(arch) or conf.bootloader,
-    }
-
-
 def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
     """Raise InvalidParameterValue for a URL that cannot be fetched or may not be named."""
     if url is None:
@@ -95,7 +92,7 @@ def check_url(key: str, url: Any, allowed: tuple[str, ...]) -> None:
 
 
 def local_path(url: str) -> Path | None:
-    """Return the resolved path of a file URL; None for other URLs."""
+    """Return the resolved path of a file URL, or None for other URLs."""
     parts = urllib.parse.urlsplit(url)
     return Path(urllib.parse.unquote(parts.path)).resolve() if parts.scheme == "file" else None
 
@@ -137,10 +134,10 @@ def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
         is_last = at == len(parts)
         flags = os.O_RDONLY | os.O_NONBLOCK if is_last else os.O_PATH | os.O_DIRECTORY
         try:
-            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            child = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
         finally:
             os.close(descriptor)
-        descriptor = inner
+        descriptor = child
     return descriptor
 
 

@@ -21,7 +21,7 @@ from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.meanings import CONSEQUENCES
 from bloomery.drivers.bmc.state import BmcState
-from bloomery.drivers.ipmi import error_kinds, info, tool
+from bloomery.drivers.ipmi import info, tool
 
 _QUICK_GAP_S: Final = 0.5
 _FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
@@ -124,7 +124,7 @@ class IpmiBmc:
 
     @property
     def accepted_suite(self) -> int | None:
-        """The cipher suite that worked last; None where ipmitool chose it."""
+        """The cipher suite that worked last, or None where ipmitool chose it."""
         return self._rate_limit.suite(self.info.key)
 
     @property
@@ -161,8 +161,11 @@ class IpmiBmc:
                 raise
             except errors.BmcUnreachable as silent:
                 took_s = self._rate_limit.clock() - began_at
-                if self._may_repeat(str(silent), tries, took_s):
-                    continue
+                in_time = tries < self._tries and took_s + self.rest_s() < self._budget_s
+                if in_time and not self.state.breaker.is_open:
+                    also = self._conf.additional_retryable_ipmi_errors
+                    if not self._conf.use_ipmitool_retries or tool.is_put_off(str(silent), also):
+                        continue
                 if tries == 1:
                     raise
                 tried = f"{silent.facts['reason']} ({tries} tries in {took_s:.0f} s)"
@@ -180,7 +183,13 @@ class IpmiBmc:
             self._gateway.login(call.bmc, self._account, self._task),
         ):
             give_up_at = self._rate_limit.clock() + min(budget_s, call.left_s())
-            self._pass_gap(give_up_at)
+            left_s = give_up_at - self._rate_limit.clock()
+            rest_s = self._rate_limit.claim(self.info.key, self._gap_s, left_s)
+            if rest_s is None:
+                busy = f"other commands keep it busy for more than {left_s:.0f} s"
+                raise self._unreachable(busy, was_cut_short=True)
+            if rest_s:
+                self._rate_limit.pause(rest_s)
             began_at = self._rate_limit.clock()
             try:
                 output = self._run(words, give_up_at, call.assert_lease if write else None)
@@ -193,29 +202,6 @@ class IpmiBmc:
     def _tries(self) -> int:
         return max(1, int(self._budget_s / max(1.0, self._longest_gap_s)))
 
-    @property
-    def _patience(self) -> tool.Patience:
-        """The retries of ipmitool itself: one try, unless use_ipmitool_retries is set."""
-        retries = self._tries if self._conf.use_ipmitool_retries else 1
-        return tool.Patience(retries=retries, interval_s=max(1, int(self._longest_gap_s)))
-
-    def _may_repeat(self, text: str, tries: int, took_s: float) -> bool:
-        in_time = tries < self._tries and took_s + self.rest_s() < self._budget_s
-        if not in_time or self.state.breaker.is_open:
-            return False
-        also = self._conf.additional_retryable_ipmi_errors
-        return not self._conf.use_ipmitool_retries or error_kinds.is_put_off(text, also)
-
-    def _pass_gap(self, give_up_at: float) -> None:
-        """Wait until the gap has passed."""
-        left_s = give_up_at - self._rate_limit.clock()
-        rest_s = self._rate_limit.claim(self.info.key, self._gap_s, left_s)
-        if rest_s is None:
-            busy = f"other commands keep it busy for more than {left_s:.0f} s"
-            raise self._unreachable(busy, was_cut_short=True)
-        if rest_s:
-            self._rate_limit.pause(rest_s)
-
     def _run(
         self, words: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
     ) -> str:
@@ -225,6 +211,9 @@ class IpmiBmc:
         limited to the write budget of the lease.
         """
         failed, left_s = tool.Failed("no cipher suite to try"), 0.0
+        # ipmitool itself tries once, unless use_ipmitool_retries is set.
+        retries = self._tries if self._conf.use_ipmitool_retries else 1
+        patience = tool.Patience(retries=retries, interval_s=max(1, int(self._longest_gap_s)))
         for suite in self._suites():
             left_s = max(1.0, give_up_at - self._rate_limit.clock())
             within_s = left_s if self._conf.kill_on_timeout else None
@@ -233,21 +222,33 @@ class IpmiBmc:
                 within_s = min(left_s, base.WRITE_BUDGET_S)
             try:
                 output = tool.run(
-                    self.info, words, suite=suite, patience=self._patience, within_s=within_s,
+                    self.info, words, suite=suite, patience=patience, within_s=within_s,
                 )  # fmt: skip
             except tool.Failed as again:
                 failed = again
-                if not error_kinds.is_about_suite(str(again)):
+                if not tool.is_about_suite(str(again)):
                     break
             else:
                 self._rate_limit.remember_suite(self.info.key, suite)
                 self._rate_limit.answered(self.info.key)
                 return output
+        text, also = str(failed), self._conf.additional_retryable_ipmi_errors
+        meaning = tool.meaning(text, also)
+        kind = None if meaning is None else CONSEQUENCES[meaning].kind
+        if kind is None or issubclass(kind, errors.BmcBusy):
+            self._rate_limit.slow_down(self.info.key, is_busy=tool.is_put_off(text))
+        if kind is not None:
+            raise kind(
+                node=errors.name_of(self._task.node),
+                address=self.info.key,
+                reason=tool.sentence(text, failed.masked_text),
+                meaning=str(meaning),
+            ) from None
         was_cut_short = failed.was_killed and left_s < self._conf.command_retry_timeout * _FAIR
-        raise self._error(failed, was_cut_short=was_cut_short) from None
+        raise self._unreachable(failed.masked_text, was_cut_short=was_cut_short) from None
 
     def _suites(self) -> list[int | None]:
-        """The node's own suite, or the configured ones, the last first."""
+        """Return the node's own suite, or the configured ones, the last first."""
         if self.info.interface == "lan":
             return [None]
         if self.info.cipher_suite is not None:
@@ -255,22 +256,7 @@ class IpmiBmc:
         named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
         return self._rate_limit.by_luck(self.info.key, named[::-1]) or [None]
 
-    def _error(self, failed: tool.Failed, *, was_cut_short: bool) -> errors.Failure:
-        text, masked_text = str(failed), failed.masked_text
-        meaning = error_kinds.meaning(text, self._conf.additional_retryable_ipmi_errors)
-        kind = None if meaning is None else CONSEQUENCES[meaning].kind
-        if kind is None or issubclass(kind, errors.BmcBusy):
-            self._rate_limit.slow_down(self.info.key, is_busy=error_kinds.is_put_off(text))
-        if kind is not None:
-            return kind(
-                node=errors.name_of(self._task.node),
-                address=self.info.key,
-                reason=error_kinds.sentence(text, masked_text),
-                meaning=str(meaning),
-            )
-        return self._unreachable(masked_text, was_cut_short=was_cut_short)
-
-    def _unreachable(self, reason: str, *, was_cut_short: bool = False) -> errors.BmcUnreachable:
+    def _unreachable(self, reason: str, *, was_cut_short: bool) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(
             node=errors.name_of(self._task.node), address=self.info.key, reason=reason,
             was_cut_short=was_cut_short,

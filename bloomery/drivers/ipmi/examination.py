@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers.bmc.report import Check, Report
-from bloomery.drivers.ipmi import management
+from bloomery.drivers.ipmi import management, tool
 from bloomery.drivers.ipmi.bmc import IpmiBmc
 
 _STATUS: Final = "Chassis Power is "
 _TIME: Final = "%m/%d/%y %H:%M:%S"
-_PRODUCT: Final = ("Product Manufacturer", "Product Name", "Product Serial")
 
 
 def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,16 +20,19 @@ def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: value for key, value in driver_info.items() if key.startswith("ipmi_")}
     report = Report(protocol="ipmi", address=bmc.info.key, driver_info=own)
     try:
-        _examine(bmc, report)
+        output = bmc.ask("mc", "info")
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
         report.error = str(exc.facts["reason"])
-    return report.document(bmc.state)
-
-
-def _examine(bmc: IpmiBmc, report: Report) -> None:
-    controller = bmc.ask("mc", "info")
-    report.identity = _identity(fields(controller), fields(_answer(bmc, "fru", "print", "0")[0]))
-    report.identity["manufacturer"] = management.parse_vendor(controller)
+        return report.document(bmc.state)
+    controller = tool.fields(output)
+    fru = tool.fields(_answer(bmc, "fru", "print", "0")[0])
+    report.identity = {
+        "model": fru.get("Product Name") or controller.get("Product Name"),
+        "serial": fru.get("Product Serial"),
+        "bmc_firmware": controller.get("Firmware Revision"),
+        "version": controller.get("IPMI Version"),
+        "manufacturer": management.parse_vendor(output),
+    }
     power = _check(bmc, "power", _power, "power", "status")
     boot = _answer(bmc, *management.GET_BOOT_DEVICE)
     report.checks = [
@@ -40,10 +42,12 @@ def _examine(bmc: IpmiBmc, report: Report) -> None:
         _check(bmc, "sensors", _sensors, "sdr", "info"),
         _check(bmc, "serial console", _console, "sol", "info"),
     ]
-    report.sessions_in_use = _sessions(_answer(bmc, "session", "info", "active")[0])
+    sessions = tool.fields(_answer(bmc, "session", "info", "active")[0]).get("active sessions", "")
+    report.sessions_in_use = int(sessions) if sessions.isdecimal() else None
     report.read_clock(_time(_answer(bmc, "-Z", "sel", "time", "get")[0]))
     if (suite := bmc.accepted_suite) is not None and "ipmi_cipher_suite" not in report.driver_info:
         report.driver_info = {**report.driver_info, "ipmi_cipher_suite": suite}
+    return report.document(bmc.state)
 
 
 def _answer(bmc: IpmiBmc, *words: str) -> tuple[str, str]:
@@ -87,39 +91,18 @@ def _boot_mode(output: str) -> tuple[bool, str]:
 
 
 def _sensors(output: str) -> tuple[bool, str]:
-    count = fields(output).get("Record Count", "0")
+    count = tool.fields(output).get("Record Count", "0")
     return count not in ("", "0"), f"{count} records"
 
 
 def _console(output: str) -> tuple[bool, str]:
-    enabled = fields(output).get("Enabled")
+    enabled = tool.fields(output).get("Enabled")
     return enabled == "true", "serial over LAN" if enabled == "true" else "serial over LAN is off"
 
 
-def _sessions(output: str) -> int | None:
-    count = fields(output).get("active sessions", "")
-    return int(count) if count.isdecimal() else None
-
-
 def _time(output: str) -> datetime | None:
-    """Return the BMC's clock; None before it is set."""
+    """Return the BMC's clock, or None before it is set."""
     try:
         return datetime.strptime(" ".join(output.split()[:2]), _TIME).replace(tzinfo=UTC)
     except ValueError:
         return None
-
-
-def _identity(controller: dict[str, str], fru: dict[str, str]) -> dict[str, str | None]:
-    _, model, serial = (fru.get(name) for name in _PRODUCT)
-    return {
-        "model": model or controller.get("Product Name"),
-        "serial": serial,
-        "bmc_firmware": controller.get("Firmware Revision"),
-        "version": controller.get("IPMI Version"),
-    }
-
-
-def fields(output: str) -> dict[str, str]:
-    """Parse ipmitool's lines of names and values."""
-    pairs = (line.partition(":") for line in output.splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}

@@ -87,14 +87,26 @@ def parse(driver_info: Mapping[str, Any]) -> Info:
     """Parse driver_info.  Raises MissingParameterValue, InvalidParameterValue."""
     version = _choice(driver_info, "ipmi_protocol_version", tuple(_INTERFACES))
     bridge = _bridge(driver_info)
+    address = _address(driver_info)
+    username = _text(driver_info, "ipmi_username")
+    if username is not None and len(username.encode()) > _MOST_USERNAME_BYTES:
+        raise _wrong("ipmi_username", f"at most {_MOST_USERNAME_BYTES} bytes long")
+    password, most = _text(driver_info, "ipmi_password") or "", _MOST_PASSWORD_BYTES[version]
+    if len(password.encode()) > most:
+        raise _wrong("ipmi_password", f"at most {most} bytes long for IPMI {version}")
+    port = _number(driver_info, "ipmi_port", 1, 65535)
+    level = _choice(driver_info, "ipmi_priv_level", _LEVELS)
+    suite = _number(driver_info, "ipmi_cipher_suite", 0, 255)
+    if suite is not None and version == "1.5":
+        raise _wrong("ipmi_cipher_suite", "left out with ipmi_protocol_version 1.5")
     return Info(
-        address=_address(driver_info),
-        username=_username(driver_info),
-        password=_password(driver_info, version),
-        port=_number(driver_info, "ipmi_port", 1, 65535),
-        priv_level=_choice(driver_info, "ipmi_priv_level", _LEVELS),
+        address=address,
+        username=username,
+        password=password,
+        port=port,
+        priv_level=level,
         interface=_INTERFACES[version],
-        cipher_suite=_cipher_suite(driver_info, version),
+        cipher_suite=suite,
         kg_key=_kg_key(driver_info),
         target_channel=bridge.get("ipmi_target_channel"),
         target_address=bridge.get("ipmi_target_address"),
@@ -108,7 +120,7 @@ def parse(driver_info: Mapping[str, Any]) -> Info:
 
 
 def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
-    """Return the BMC and its bridge target; None for an invalid driver_info."""
+    """Return the BMC and its bridge target, or None for an invalid driver_info."""
     try:
         address, port = _address(driver_info), _number(driver_info, "ipmi_port", 1, 65535)
         bridge = _bridge(driver_info)
@@ -145,32 +157,12 @@ def _address(driver_info: Mapping[str, Any]) -> str:
     address = _text(driver_info, "ipmi_address")
     if address is None:
         raise _missing(["ipmi_address"], "give its IP address or host name")
-    if not _is_ip(address) and not _HOST_NAME.fullmatch(address):
-        raise _wrong("ipmi_address", "an IP address or a host name")
-    return address
-
-
-def _is_ip(address: str) -> bool:
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return True
-
-
-def _username(driver_info: Mapping[str, Any]) -> str | None:
-    name = _text(driver_info, "ipmi_username")
-    if name is not None and len(name.encode()) > _MOST_USERNAME_BYTES:
-        raise _wrong("ipmi_username", f"at most {_MOST_USERNAME_BYTES} bytes long")
-    return name
-
-
-def _password(driver_info: Mapping[str, Any], version: str) -> str:
-    password = _text(driver_info, "ipmi_password") or ""
-    most = _MOST_PASSWORD_BYTES[version]
-    if len(password.encode()) > most:
-        raise _wrong("ipmi_password", f"at most {most} bytes long for IPMI {version}")
-    return password
+        if not _HOST_NAME.fullmatch(address):
+            raise _wrong("ipmi_address", "an IP address or a host name") from None
+    return address
 
 
 def _choice(driver_info: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
@@ -178,7 +170,7 @@ def _choice(driver_info: Mapping[str, Any], key: str, allowed: tuple[str, ...]) 
     value = driver_info.get(key)
     if value is None or value == "":
         return allowed[0]
-    choice = next((word for word in allowed if str(value).upper() == word.upper()), None)
+    choice = next((each for each in allowed if str(value).upper() == each.upper()), None)
     if choice is None:
         raise _wrong(key, f"one of {', '.join(allowed)}")
     return choice
@@ -212,13 +204,6 @@ def _as_int(value: Any, base: int) -> int | None:
         return value if isinstance(value, int) else int(value, base)
     except ValueError:
         return None
-
-
-def _cipher_suite(driver_info: Mapping[str, Any], version: str) -> int | None:
-    suite = _number(driver_info, "ipmi_cipher_suite", 0, 255)
-    if suite is not None and version == "1.5":
-        raise _wrong("ipmi_cipher_suite", "left out with ipmi_protocol_version 1.5")
-    return suite
 
 
 def _kg_key(driver_info: Mapping[str, Any]) -> bytes:

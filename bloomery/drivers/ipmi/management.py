@@ -1,4 +1,4 @@
-"""Boot devices, NMI and vendor through ipmitool.
+"""Boot devices, NMI, sensors and vendor through ipmitool.
 
 These are plain calls, which block during the gap between two commands.  Legacy BIOS uses ipmitool's
 ``bootdev``.  Many BMCs ignore its options for UEFI, so that the five boot flag bytes are sent raw
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import sensors
+from bloomery.drivers.ipmi import tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.model import capabilities
 from bloomery.model.node import Node
@@ -29,6 +29,8 @@ _SELECTORS: Final = {  # of the second byte, bits 5 to 2
     1: "pxe", 2: "disk", 3: "safe", 5: "cdrom", 6: "bios", 8: "cdrom", 9: "disk", 11: "disk",
 }  # fmt: skip
 _VALID, _PERSISTENT, _EFI = 0x80, 0x40, 0x20  # bits of the first byte
+_BLANK: Final = re.compile(r"\n\s*\n")
+_SENSOR_TYPE: Final = "Sensor Type ("  # it ends with Analog, Threshold or Discrete)
 _BOOT_DATA: Final = re.compile(r"^Boot parameter data:\s*([0-9a-fA-F]{4,})\s*$", re.MULTILINE)
 
 _ADVICE: Final = {  # for what IPMI has no command
@@ -67,7 +69,13 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
         task.assert_exclusive()
         bmc = self.bmc(task)
         if bmc.info.force_boot_device:
-            persistent = _note_for_later(task.node, device, persistent)
+            memory = task.node.driver_internal_info
+            if persistent:
+                memory["persistent_boot_device"] = device
+                memory.pop("is_next_boot_persistent", None)
+            else:
+                memory["is_next_boot_persistent"] = False
+            persistent = False  # the BMC must not keep it
         if bmc.keeps_boot_device:
             bmc.ask(*KEEP_BOOT_DEVICE, write=True)
         bmc.ask(
@@ -92,7 +100,7 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
         self.bmc(task).tell("power", "diag", write=True)
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
-        return sensors.parse(self.bmc(task).ask("sdr"))
+        return parse_sensors(self.bmc(task).ask("sdr"))
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         """Return the vendor's name in lower case, shortened for well-known vendors; or None."""
@@ -100,11 +108,26 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
 
 
 def parse_vendor(output: str) -> str | None:
-    pairs = (line.partition(":") for line in output.splitlines())
-    facts = {name.strip(): value.strip() for name, _, value in pairs}
+    facts = tool.fields(output)
     name = facts.get("Manufacturer Name", "").lower()
     vendor = _VENDORS.get(facts.get("Manufacturer ID", ""))
     return vendor or (None if not name or name.startswith("unknown") else name)
+
+
+def parse_sensors(output: str) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the sensors of ``sdr`` with a reading, as Ironic: {type: {Sensor ID: {name: value}}}.
+
+    Raises FailedToParseSensorData where there is none.
+    """
+    data: dict[str, dict[str, dict[str, str]]] = {}
+    for block in _BLANK.split(output):
+        fields = {name: value for name, value in tool.fields(block).items() if value}
+        kind = next((fields[name] for name in fields if name.startswith(_SENSOR_TYPE)), None)
+        if kind is not None and "Sensor ID" in fields and "Sensor Reading" in fields:
+            data.setdefault(kind.split()[0], {})[fields["Sensor ID"]] = fields
+    if output.strip() and not data:
+        raise errors.FailedToParseSensorData(reason="its output names no sensor with a reading")
+    return data
 
 
 def is_uefi(node: Node) -> bool:
@@ -113,19 +136,6 @@ def is_uefi(node: Node) -> bool:
     UEFI by default.
     """
     return (capabilities.mode_of(node) or _DEFAULT_BOOT_MODE) == "uefi"
-
-
-def _note_for_later(node: Node, device: str, persistent: bool) -> bool:
-    """Store a persistent boot device for each power on.
-
-    Return False, as the BMC must not keep it.
-    """
-    if persistent:
-        node.driver_internal_info["persistent_boot_device"] = device
-        node.driver_internal_info.pop("is_next_boot_persistent", None)
-    else:
-        node.driver_internal_info["is_next_boot_persistent"] = False
-    return False
 
 
 def boot_device_command(
@@ -159,7 +169,7 @@ def parse_boot_device(output: str) -> dict[str, Any]:
 
 
 def parse_boot_mode(output: str) -> str | None:
-    """Return the boot mode that was asked for with the boot device; None: none is.
+    """Return the boot mode that was set with the boot device, or None where none was.
 
     It is no fact about the machine: ipmitool asks for bios unless it is told otherwise.
     """

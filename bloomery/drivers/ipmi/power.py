@@ -56,10 +56,10 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
                 reason=f"cannot soft reboot node {errors.name_of(task.node)}: IPMI would switch "
                 "it off, and disable_power_off is set; ask for rebooting instead",
             )
-        return self._take_turn(task, state, timeout_s)
+        return self._attempt(task, state, timeout_s)
 
     def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
-        return self._take_turn(task, PowerState.REBOOT, timeout_s)
+        return self._attempt(task, PowerState.REBOOT, timeout_s)
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         return (
@@ -67,10 +67,10 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
             PowerState.SOFT_REBOOT, PowerState.SOFT_OFF,
         )  # fmt: skip
 
-    def _take_turn(self, task: base.DriverTask, target: str, timeout_s: float | None) -> Outcome:
+    def _attempt(self, task: base.DriverTask, target: str, timeout_s: float | None) -> Outcome:
         request = _Request(self, task, target, timeout_s)
         try:
-            return request.take_turn()
+            return request.run()
         except errors.Failure:
             power_sequence.forget(task.node)
             raise
@@ -103,21 +103,35 @@ class _Request:
     def act(self) -> Act:
         return self.acts[self.mark.at]
 
-    def take_turn(self) -> Outcome:
-        """Send a command or read the state, whichever is due.
+    def run(self) -> Outcome:
+        """Send a command or read the state, whichever is due; then begin the next act, or end.
 
-        Raises PowerStateFailure, BmcUnreachable, BmcRefused, LockLost.
+        Silence is tolerated for as long as one command may take.  Raises PowerStateFailure,
+        BmcUnreachable, BmcRefused, LockLost.
         """
         rest_s, began_at = self.bmc.rest_s(), power_sequence.now()
         if rest_s > 0:
             return self._again(rest_s)
         try:
-            after_s = self._look() if self.mark.sent else self._tell()
-        except errors.BmcUnreachable as silent:
-            after_s = self._bear(silent, began_at)
-        else:
-            self.mark.silent_since = None
-        return self._arrive() if after_s is None else self._again(after_s)
+            after_s = self._poll() if self.mark.sent else self._send()
+        except errors.BmcUnreachable:
+            since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
+            lasted_s = (power_sequence.now() - datetime.fromisoformat(since)).total_seconds()
+            if lasted_s >= self.conf.ipmi.command_retry_timeout:
+                raise
+            return self._again(_LOOK_AGAIN_S)
+        self.mark.silent_since = None
+        if after_s is not None:
+            return self._again(after_s)
+        if self.mark.at + 1 < len(self.acts):
+            self.mark = self._begin(self.mark.at + 1)
+            return self._again(self.bmc.rest_s())
+        node = self.task.node
+        power_sequence.forget(node)
+        if self.act.until == PowerState.ON:
+            node.driver_internal_info.pop("is_next_boot_persistent", None)
+        node.power_state = self.act.until
+        return DONE
 
     def _begin(self, at: int) -> Mark:
         """Return the mark of an act's start; its time limit counts from now."""
@@ -127,11 +141,8 @@ class _Request:
         asked_for = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
         return Mark(target=self.target, at=at, until=power_sequence.deadline(asked_for or own_s))
 
-    def _tell(self) -> float | None:
-        """Send the act's command.
-
-        Return the seconds until the poll, None where there is nothing to poll.
-        """
+    def _send(self) -> float | None:
+        """Send the act's command; return the seconds until the poll, or None without a poll."""
         try:
             self.bmc.tell(*self.act.words, write=True)
         except errors.BmcRefused as no:
@@ -141,7 +152,7 @@ class _Request:
         self.mark.sent = True
         return None if self.act.until is None else self.act.settle_s
 
-    def _look(self) -> float | None:
+    def _poll(self) -> float | None:
         """Return None if the state matches, else the seconds until the next poll."""
         reads = _reading(self.bmc.tell(*_STATUS))
         if reads == self.act.until:
@@ -149,33 +160,13 @@ class _Request:
         if self.mark.refused is not None:
             raise errors.PowerStateFailure(state=self.target, reason=self.mark.refused)
         if power_sequence.is_past(self.mark.until):
-            words = f"{tool.PROGRAM} {' '.join(self.act.words)}"
+            line = f"{tool.PROGRAM} {' '.join(self.act.words)}"
             raise errors.PowerStateFailure(
                 state=self.target,
-                reason=f"the BMC took `{words}` and still reads {reads} when the time is up; "
+                reason=f"the BMC took `{line}` and still reads {reads} when the time is up; "
                 "look at its console, or raise [conductor]power_state_change_timeout",
             )
         return _LOOK_AGAIN_S
-
-    def _bear(self, silent: errors.BmcUnreachable, began_at: datetime) -> float:
-        """Tolerate silence for as long as one command may take."""
-        since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
-        lasted_s = (power_sequence.now() - datetime.fromisoformat(since)).total_seconds()
-        if lasted_s >= self.conf.ipmi.command_retry_timeout:
-            raise silent
-        return _LOOK_AGAIN_S
-
-    def _arrive(self) -> Outcome:
-        """Begin the next act, or end the request."""
-        node = self.task.node
-        if self.mark.at + 1 < len(self.acts):
-            self.mark = self._begin(self.mark.at + 1)
-            return self._again(self.bmc.rest_s())
-        power_sequence.forget(node)
-        if self.act.until == PowerState.ON:
-            node.driver_internal_info.pop("is_next_boot_persistent", None)
-        node.power_state = self.act.until
-        return DONE
 
     def _again(self, after_s: float) -> Again:
         power_sequence.remember(self.task.node, self.mark)

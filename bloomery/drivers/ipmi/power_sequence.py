@@ -74,7 +74,7 @@ def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list
 def boot_commands(
     node: Node, *, forced: bool, keep_for_longer: bool, uefi: bool
 ) -> list[tuple[str, ...]]:
-    """Return the commands that set the persistent boot device again; [] where it is not forced."""
+    """Return the commands that set the persistent boot device again, if it is forced."""
     memory = node.driver_internal_info
     device = memory.get("persistent_boot_device")
     if not forced or device is None or memory.get("is_next_boot_persistent") is False:
@@ -86,7 +86,7 @@ def boot_commands(
 
 
 def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:
-    """Return the position of this request; None where it has not begun."""
+    """Return the position of this request, or None where it has not begun."""
     stored = node.driver_internal_info.get(KEY)
     if stored is None or first_turn or stored["target"] != target:
         return None

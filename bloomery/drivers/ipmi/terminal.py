@@ -89,7 +89,10 @@ class Terminal:
         with self._mutex:
             process = self._process
         if process is not None:
-            _end(process, self._conf.kill_timeout)
+            try:
+                process.wait(self._conf.kill_timeout)
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
         self._thread.join()
         self._listener.close()
 
@@ -119,11 +122,13 @@ class Terminal:
             tool.in_memory(self._own.password.encode() or b"\0") as password,
             tool.in_memory(self._script(password).encode()) as script,
         ):
+            limit = [f"-T{self._conf.terminal_timeout}"] if self._conf.terminal_timeout else []
+            shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
             with self._mutex:
                 if self._stopping.is_set():
                     return
                 self._process = process = subprocess.Popen(
-                    (*tool.tie(), *self._command(connection.fileno(), script)),
+                    (*tool.tie(), PROGRAM, *limit, f"FD:{connection.fileno()}", shell),
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                     pass_fds=(connection.fileno(), password, script),
                     env=tool.environment(self._own), start_new_session=True,
@@ -131,21 +136,12 @@ class Terminal:
             process.wait()
             with self._mutex:
                 self._process = None
-            self._end_session(password)
-
-    def _end_session(self, password: int) -> None:
-        """End the session at the BMC, which else may hold up what the machine writes."""
-        subprocess.run(
-            (*tool.tie(), *self._line(("sol", "deactivate"), password)),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            pass_fds=(password,), env=tool.environment(self._own), check=False,
-        )  # fmt: skip
-
-    def _command(self, connection: int, script: int) -> list[str]:
-        timeout_s = self._conf.terminal_timeout
-        limit = [f"-T{timeout_s}"] if timeout_s else []
-        shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
-        return [PROGRAM, *limit, f"FD:{connection}", shell]
+            # The session at the BMC may else hold up what the machine writes.
+            subprocess.run(
+                (*tool.tie(), *self._line(("sol", "deactivate"), password)),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                pass_fds=(password,), env=tool.environment(self._own), check=False,
+            )  # fmt: skip
 
     def _script(self, password: int) -> str:
         """Return a shell script that takes the session over, as only one is possible."""
@@ -159,14 +155,6 @@ class Terminal:
             self._own, words, suite=self._suite, patience=_PATIENCE,
             password_file=f"/proc/self/fd/{password}", verbose=False,
         )  # fmt: skip
-
-
-def _end(process: subprocess.Popen[bytes], within_s: float) -> None:
-    """Wait for a process that was told to end; kill its group after a while."""
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGKILL)
 
 
 def _signal(process: subprocess.Popen[bytes], order: signal.Signals) -> None:

@@ -1,8 +1,8 @@
-"""One run of ``ipmitool``: command line, secrets, time limit, output.
+"""One run of ``ipmitool``: command line, secrets, time limit, output, the meaning of its messages.
 
 The password is passed by a memory file, which leaves no trace after a crash; the Kg key by the
 environment, which only our user can read.  ``-v`` is always set: without it ipmitool hides why a
-session failed.
+session failed.  The meaning of a message is whether a retry helps, and what the operator can do.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bloomery import errors, secrets
+from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.ipmi.info import Info
 
 PROGRAM: Final = "ipmitool"
@@ -37,6 +38,29 @@ _UNANSWERED: Final = re.compile(  # a refusal ends with a colon and its reason
 )
 _IN_SESSION: Final = b"Running Get "  # with -v, the first words after a session is open
 _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Authentication")
+_WRONG_KEY: Final = "ipmi_password (or ipmi_hex_kg_key) is wrong"
+_MEANINGS: Final = {  # part of a message: its meaning, and its own explanation, if it needs one
+    "RAKP 2 HMAC is invalid": (Meaning.LOGIN, _WRONG_KEY),
+    "RAKP 4 message has invalid integrity check": (Meaning.LOGIN, _WRONG_KEY),
+    "unauthorized name": (Meaning.LOGIN, "ipmi_username is unknown to it"),
+    "unauthorized role": (Meaning.RIGHT, "the user may not have ipmi_priv_level"),
+    "Set Session Privilege Level to": (Meaning.RIGHT, "the user may not have ipmi_priv_level"),
+    "nsufficient privilege": (Meaning.RIGHT, "the user may not do that"),
+    "Invalid privilege level": (Meaning.REFUSED, ""),
+    "Invalid command": (Meaning.UNSUPPORTED, ""),
+    "Invalid data field": (Meaning.REFUSED, ""),
+    "not supported in present state": (Meaning.REFUSED, ""),
+    "SOL payload already de-activated": (Meaning.REFUSED, ""),
+    "insufficient resources for session": (Meaning.FULL, "all its sessions are in use"),
+    "Node busy": (Meaning.BUSY, ""),
+    "Out of space": (Meaning.BUSY, ""),
+    "BMC initialization in progress": (Meaning.BUSY, "it starts"),
+}
+_PUT_OFF: Final = ("Timeout",)  # of the BMC's own, beside the busy ones
+_SUITES: Final = (
+    "no matching", "no cipher suite match", "invalid authentication algorithm",
+    "invalid integrity algorithm", "invalid confidentiality algorithm", "Unsupported cipher suite",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +137,22 @@ def run(
 
     ``within_s``: kill it after so many seconds; None: no limit.
     """
+    if shutil.which(PROGRAM) is None:
+        raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
     with in_memory(info.password.encode() or b"\0") as descriptor:
         path = f"/proc/self/fd/{descriptor}"
         line = command(info, words, suite=suite, patience=patience, password_file=path)
-        done = _execute(line, descriptor, environment(info), within_s)
+        try:
+            done = subprocess.run(
+                (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                pass_fds=(descriptor,), env=environment(info), timeout=within_s,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""
+            limit = f"within {late.timeout:.0f} s (at most [ipmi]command_retry_timeout)"
+            raise Failed(f"{opened}{_NO_ANSWER} {limit}", was_killed=True) from None
+        except OSError as refused:
+            raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
     if done.returncode:
         output = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
         otherwise = f"{PROGRAM} ended with {done.returncode}"
@@ -172,33 +208,6 @@ def tie() -> tuple[str, ...]:
     return () if can.returncode else line
 
 
-def _execute(
-    line: Sequence[str],
-    descriptor: int,
-    environment: Mapping[bytes, bytes],
-    within_s: float | None,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the command with the descriptor; kill it at its time limit and wait for its end."""
-    if shutil.which(line[0]) is None:
-        raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
-    try:
-        return subprocess.run(
-            (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            pass_fds=(descriptor,), env=environment, timeout=within_s,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as late:
-        raise Failed(_overrun(late), was_killed=True) from None
-    except OSError as refused:
-        raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
-
-
-def _overrun(late: subprocess.TimeoutExpired) -> str:
-    """Return the error of a time-out, which names an open session if there was one."""
-    opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""
-    limit = f"within {late.timeout:.0f} s (at most [ipmi]command_retry_timeout)"
-    return f"{opened}{_NO_ANSWER} {limit}"
-
-
 def _explain(output: str, patience: Patience) -> str:
     """Return the helpful part of ipmitool's output."""
     lines = [line.strip(" >\t") for line in output.splitlines()]
@@ -206,13 +215,52 @@ def _explain(output: str, patience: Patience) -> str:
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
     unanswered = [line for line in lines if _UNANSWERED.fullmatch(line)]
-    plain = [line for line in lines if line not in unanswered and not line.startswith(_VAGUE)]
-    if _CLOSING in unanswered or (unanswered and not plain):
+    reasons = [line for line in lines if line not in unanswered and not line.startswith(_VAGUE)]
+    if _CLOSING in unanswered or (unanswered and not reasons):
         limit = f"within {patience.interval_s} s a try ([ipmi]min_command_interval)"
-        plain.insert(0, f"it answered at first, and then gave {_NO_ANSWER} {limit}")
-    text = "; ".join(plain or lines)
+        reasons.insert(0, f"it answered at first, and then gave {_NO_ANSWER} {limit}")
+    text = "; ".join(reasons or lines)
     return "".join(char if char.isprintable() else "?" for char in text[:500])
 
 
 def _printable(output: bytes) -> str:
     return output.decode(errors="surrogateescape").encode(errors="replace").decode()
+
+
+def fields(output: str) -> dict[str, str]:
+    """Parse lines of names and values."""
+    pairs = (line.partition(":") for line in output.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+# ------------------------------------------------------------------ the meaning of its messages
+
+
+def meaning(text: str, also_retryable: Sequence[str] = ()) -> Meaning | None:
+    """Return the meaning of a message, or None for silence and what else a retry may help."""
+    if _has(text, also_retryable):
+        return None
+    refusal = Meaning.REFUSED if is_about_suite(text) else None
+    return next((meaning for part, (meaning, _) in _MEANINGS.items() if part in text), refusal)
+
+
+def is_put_off(text: str, also_retryable: Sequence[str] = ()) -> bool:
+    """Return whether the BMC is busy and may accept a retry."""
+    return meaning(text) in (Meaning.BUSY, Meaning.FULL) or _has(text, (*_PUT_OFF, *also_retryable))
+
+
+def is_about_suite(text: str) -> bool:
+    """Return whether another cipher suite may help."""
+    return _has(text, _SUITES)
+
+
+def sentence(text: str, masked_text: str) -> str:
+    """Return the explanation, followed by the masked message."""
+    if is_about_suite(text):
+        return f"it does not take this ipmi_cipher_suite: {masked_text}"
+    explained = next((words for part, (_, words) in _MEANINGS.items() if part in text), "")
+    return f"{explained}: {masked_text}" if explained else masked_text
+
+
+def _has(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text for part in parts)

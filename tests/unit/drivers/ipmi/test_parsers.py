@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers.bmc.meanings import Meaning
-from bloomery.drivers.ipmi import error_kinds, management, vendor
+from bloomery.drivers.ipmi import management, tool, vendor
 from bloomery.model.node import Node
 
 BOOT = """\
@@ -144,14 +144,14 @@ def test_wrong_raw_bytes(said):
     ],
 )
 def test_each_message_has_its_meaning(text, meaning, put_off, suite):
-    assert error_kinds.meaning(text) is meaning
-    assert error_kinds.is_put_off(text) is put_off
-    assert error_kinds.is_about_suite(text) is suite
+    assert tool.meaning(text) is meaning
+    assert tool.is_put_off(text) is put_off
+    assert tool.is_about_suite(text) is suite
 
 
 def test_what_the_operator_calls_retryable_is_no_refusal():
-    assert error_kinds.meaning("failed: Invalid command", ("Invalid command",)) is None
-    assert error_kinds.is_put_off("strange words", ("strange",))
+    assert tool.meaning("failed: Invalid command", ("Invalid command",)) is None
+    assert tool.is_put_off("strange words", ("strange",))
 
 
 @pytest.mark.parametrize(
@@ -164,4 +164,4 @@ def test_what_the_operator_calls_retryable_is_no_refusal():
     ],
 )
 def test_a_refusal_says_what_to_change(text, told):
-    assert error_kinds.sentence(text, text).startswith(told)
+    assert tool.sentence(text, text).startswith(told)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.ipmi import sensors
+from bloomery.drivers.ipmi import management
 
 OUTPUT = """\
 Sensor ID              : Inlet Temp (0x5)
@@ -30,7 +30,7 @@ Device ID              : a record without a reading
 
 
 def test_sensors_are_grouped_by_the_first_word_of_their_type():
-    data = sensors.parse(OUTPUT)
+    data = management.parse_sensors(OUTPUT)
     assert {kind: list(each) for kind, each in data.items()} == {
         "Temperature": ["Inlet Temp (0x5)"],
         "Fan": ["Fan1A (0x30)"],
@@ -47,6 +47,6 @@ def test_sensors_are_grouped_by_the_first_word_of_their_type():
 
 
 def test_output_without_sensors_is_refused_and_no_output_is_none():
-    assert sensors.parse("\n") == {}
+    assert management.parse_sensors("\n") == {}
     with pytest.raises(errors.FailedToParseSensorData, match="names no sensor"):
-        sensors.parse("Err in cmd get sensor sdr info")
+        management.parse_sensors("Err in cmd get sensor sdr info")

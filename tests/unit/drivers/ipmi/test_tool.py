@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.ipmi import error_kinds, info, tool
+from bloomery.drivers.ipmi import info, tool
 from tests.kit.waiting import wait_for
 
 ASK = ("power", "status")
@@ -125,7 +125,7 @@ def test_the_password_is_in_memory_alone(run, program, tmp_path, password, conte
 
 
 DYING = """
-from bloomery.drivers.ipmi import error_kinds, info, tool
+from bloomery.drivers.ipmi import info, tool
 said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word", "ipmi_hex_kg_key": "c0ffee"})
 tool.run(said, ("power", "status"), patience=tool.Patience())
 """
@@ -235,7 +235,7 @@ def test_a_bmc_that_stops_answering_is_told_from_one_that_refuses(run, program, 
         run()
     assert str(caught.value) == message
     is_slow = message.startswith(SLOW)
-    assert (error_kinds.meaning(message) is None) is is_slow
+    assert (tool.meaning(message) is None) is is_slow
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_what_was_masked_means_what_it_meant(run, program):
 
 LASTING = """
 import sys
-from bloomery.drivers.ipmi import error_kinds, info, tool
+from bloomery.drivers.ipmi import info, tool
 said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word"})
 tool.run(said, ("power", "off"), patience=tool.Patience())
 """
