@@ -24,7 +24,7 @@ from bloomery.conductor.writes import EncodedWrite
 from bloomery.conf import Conf
 from bloomery.db import hardware, nodes, records
 from bloomery.db.tables import NODES, PORTS
-from bloomery.inspection import builtin, calls, engine, hooks
+from bloomery.inspection import calls, engine, hooks, rule_check
 from bloomery.inspection import draft as drafts
 from bloomery.inspection.draft import Draft
 from bloomery.model.node import COLUMNS, LEFT_OUT_BY_INSPECTION, PATCHABLE, SECRET_OBJECTS, Node
@@ -93,7 +93,7 @@ def process(
 def _apply_rules(task: TaskManager, draft: Draft) -> None:
     """Run the rules of the operator's file and those of the database."""
     conf = task.runtime.conf.inspection_rules
-    built_in = builtin.load(conf.built_in_rules) if conf.built_in_rules else ()
+    built_in = rule_check.load_built_in(conf.built_in_rules) if conf.built_in_rules else ()
     with task.runtime.db.read() as conn:
         stored = record_rules.list_inspection_rules(conn, task.runtime.sealer)
     powers = engine.Powers(
@@ -263,4 +263,4 @@ def check_options(conf: Conf, others: Iterable[str] = ()) -> None:
     if reasons:
         raise errors.CannotStart(reason="; ".join(reasons))
     if conf.inspection_rules.built_in_rules:
-        builtin.load(conf.inspection_rules.built_in_rules)
+        rule_check.load_built_in(conf.inspection_rules.built_in_rules)

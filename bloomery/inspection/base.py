@@ -1,4 +1,4 @@
-"""The interface of inspection hooks.
+"""The interface of inspection hooks, and reads of the unvalidated data that they get.
 
 A plug-in provides a class without arguments in the entry-point group ``bloomery.inspection.hooks``:
 
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from bloomery.conf.inspection import Inspector
 from bloomery.model.node import Node
 from bloomery.model.port import Port
 
 Json = dict[str, Any]
+MOST_TEXT: Final = 1024  # characters: above every name, serial number and address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,3 +79,35 @@ class Hook:
     def process(self, inspection: Inspection) -> Changes | None:
         """Return the changes of the node.  Raises HardwareInspectionFailure."""
         return None
+
+
+# ------------------------------------------------------------------ data of an agent or a BMC
+
+
+def part(data: Any, *path: str) -> Json:
+    """Return the object below ``path``, or {}."""
+    for name in path:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def objects(data: Any, name: str) -> list[Json]:
+    """Return the objects of the list ``name``; other elements are skipped."""
+    listed = data.get(name) if isinstance(data, dict) else None
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def text(data: Json, name: str) -> str | None:
+    """Return a non-empty text, or None; a text beyond MOST_TEXT is none."""
+    value = data.get(name)
+    return value if isinstance(value, str) and 0 < len(value) <= MOST_TEXT else None
+
+
+def number(data: Json, name: str) -> int | None:
+    """Return a whole number, also from text, or None."""
+    value = data.get(name)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
+        return int(value)
+    return value if isinstance(value, int) else None

@@ -105,27 +105,24 @@ class Caller:
 
         Raises FetchRefused, or _TryAgain, unless the answer is 2xx and short.
         """
-        connection = Connection(url, self._addresses, until_s)
+        connection, most = Connection(url, self._addresses, until_s), self.conf.api_call_most_bytes
         answer: http.client.HTTPResponse | None = None
         try:
             connection.request("GET", fetching.target(url), headers={**fetching.HEADERS, **headers})
             answer = connection.getresponse()
-            self._read(answer, connection)
+            size = len(connection.content(answer, most))
         except (OSError, http.client.HTTPException, ValueError) as exc:
             raise _TryAgain(connection.why(exc, "it takes longer than its timeout")) from exc
         finally:
             if answer is not None:
                 answer.close()
             connection.end()
+        if size > most:
+            raise FetchRefused("its answer is longer than api_call_most_bytes")
         if answer.status in _TRANSIENT:
             raise _TryAgain(f"the server answers {answer.status}")
         if not 200 <= answer.status < 300:
             raise FetchRefused(f"the server answers {answer.status}")
-
-    def _read(self, answer: http.client.HTTPResponse, connection: Connection) -> None:
-        most = self.conf.api_call_most_bytes
-        if len(connection.content(answer, most)) > most:
-            raise FetchRefused("its answer is longer than api_call_most_bytes")
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
         """Yield the allowed addresses of ``host``."""

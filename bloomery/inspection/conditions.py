@@ -37,7 +37,7 @@ def holds(condition: Json, scope: Scope) -> bool:
 
 
 def loop_of(item: Json, scope: Scope) -> list[Any] | None:
-    """Return the items of a condition's or action's loop; None where there is no loop.
+    """Return the items of a condition's or action's loop, or None where there is no loop.
 
     Of an object, its keys.  A text names a list or an object: "{inventory[disks]}".
     """
@@ -68,21 +68,16 @@ def _check(condition: Json, scope: Scope) -> bool:
     table = inspection.CONDITIONS[name]
     with scope.budget.timed():
         if name == "is-empty":
-            result = _is_empty(inspection.named(table, condition["args"])["value"], scope)
+            scope.budget.take()
+            template = inspection.named(table, condition["args"])["value"]
+            try:
+                text = formats.resolved(template, scope) if isinstance(template, str) else template
+                result = str(text) in _EMPTY
+            except formats.Unresolved:
+                result = True
         else:
             result = OPERATORS[name](**arguments_of(condition, table, scope))
     return result is not op.startswith("!")
-
-
-def _is_empty(template: Any, scope: Scope) -> bool:
-    """Return whether the value is empty or unresolved."""
-    scope.budget.take()
-    if not isinstance(template, str):
-        return str(template) in _EMPTY
-    try:
-        return formats.resolved(template, scope) in _EMPTY
-    except formats.Unresolved:
-        return True
 
 
 def _pairwise(
@@ -106,10 +101,10 @@ def _equal(left: Any, other: Any) -> bool:
     """Compare two values; a text, as formats yield, equals a number or flag of the same form."""
     if isinstance(left, str) is isinstance(other, str):
         return bool(left == other)
-    text, plain = (left, other) if isinstance(left, str) else (other, left)
-    if isinstance(plain, int | float) and not isinstance(plain, bool):
-        return _number(text) == plain
-    return text == str(plain)
+    text, scalar = (left, other) if isinstance(left, str) else (other, left)
+    if isinstance(scalar, int | float) and not isinstance(scalar, bool):
+        return _number(text) == scalar
+    return text == str(scalar)
 
 
 def _less(left: Any, other: Any) -> bool:
@@ -130,16 +125,8 @@ def _number(value: Any) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _is_true(value: Any) -> bool:
-    return _truth(value) is True
-
-
-def _is_false(value: Any) -> bool:
-    return _truth(value) is False
-
-
 def _truth(value: Any) -> bool | None:
-    """Return the truth value of a text, None for neither; other values by Python's rules."""
+    """Return the truth value of a text, or None; other values follow Python's rules."""
     if not isinstance(value, str):
         return bool(value)
     try:
@@ -189,8 +176,8 @@ OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
     "lt": _pairwise(_less, operator.lt),
     "gt": _pairwise(lambda left, other: _less(other, left), operator.gt),
     "is-none": lambda value: str(value) == "None",
-    "is-true": _is_true,
-    "is-false": _is_false,
+    "is-true": lambda value: _truth(value) is True,
+    "is-false": lambda value: _truth(value) is False,
     "in-net": _in_net,
     "matches": _matches,
     "contains": _contains,

@@ -60,32 +60,26 @@ class Draft:
         node.properties = node.properties | dict(changes.properties)
         node.extra = node.extra | dict(changes.extra)
         data = self.plugin_data | dict(changes.plugin_data)
-        gone = [name for name, value in changes.plugin_data.items() if value is None]
-        self.plugin_data = {name: value for name, value in data.items() if name not in gone}
+        removed = [name for name, value in changes.plugin_data.items() if value is None]
+        self.plugin_data = {name: value for name, value in data.items() if name not in removed}
         for name, value in changes.capabilities.items():
             self.set_capability(name, value)
-        self._add_ports(changes)
+        addresses = {port.address for port in self.all_ports}
+        for address, fields in changes.new_ports.items():
+            if address not in addresses:
+                ident = str(uuids.uuid4())
+                self.new_ports.append(
+                    Port(uuid=ident, address=address, node_uuid=node.uuid, **fields)
+                )
         for port in self.all_ports:
             for name, value in changes.ports.get(port.address, {}).items():
                 setattr(port, name, value)
         for port in [port for port in self.all_ports if port.address in changes.removed_ports]:
-            self._remove_port(port)
-
-    def _add_ports(self, changes: Changes) -> None:
-        addresses = {port.address for port in self.all_ports}
-        for address, fields in changes.new_ports.items():
-            if address not in addresses:
-                port = Port(
-                    uuid=str(uuids.uuid4()), address=address, node_uuid=self.node.uuid, **fields
-                )
-                self.new_ports.append(port)
-
-    def _remove_port(self, port: Port) -> None:
-        if port in self.new_ports:
-            self.new_ports.remove(port)
-        else:
-            self.ports.remove(port)
-            self.removed_ports.append(port)
+            if port in self.new_ports:
+                self.new_ports.remove(port)
+            else:
+                self.ports.remove(port)
+                self.removed_ports.append(port)
 
     def set_capability(self, name: str, value: str | None) -> None:
         """Set a capability of the node; None removes it."""

@@ -20,7 +20,6 @@ from bloomery.inspection.draft import Draft
 from bloomery.inspection.formats import Budget, Scope
 from bloomery.model import node as node_model
 from bloomery.model.inspection_rule import InspectionRule
-from bloomery.model.node import Node
 from bloomery.model.rules import inspection
 
 Json = dict[str, Any]
@@ -76,37 +75,28 @@ def _act(
 ) -> None:
     """Run every action, once or for each item, on the result of the previous one."""
     for place, action in enumerate(rule.actions):
-        with _naming(rule, "action", place, action["op"]):
+        op = action["op"]
+        with _naming(rule, "action", place, op):
             with budget.timed():
                 items = conditions.loop_of(action, _scope(draft, budget, reveal))
             for item in [None] if items is None else items:
                 scope = _scope(draft, budget, reveal)
+                scope = scope if items is None else scope.with_item(item)
                 with budget.timed():
-                    _run_action(
-                        action, draft, scope if items is None else scope.with_item(item), powers
-                    )
-
-
-def _run_action(action: Json, draft: Draft, scope: Scope, powers: Powers) -> None:
-    op = action["op"]
-    arguments = conditions.arguments_of(action, inspection.ACTIONS[op], scope)
-    if op == "api-call":
-        powers.call(**arguments)
-    else:
-        actions.OPERATORS[op](draft, **arguments)
+                    arguments = conditions.arguments_of(action, inspection.ACTIONS[op], scope)
+                    if op == "api-call":
+                        powers.call(**arguments)
+                    else:
+                        actions.OPERATORS[op](draft, **arguments)
 
 
 def _scope(draft: Draft, budget: Budget, reveal: Callable[[Any], Any] | None) -> Scope:
     names = {
-        "node": _shown(draft.node),
+        "node": {name: getattr(draft.node, name, None) for name in node_model.FIELDS},
         "inventory": draft.inventory,
         "plugin_data": draft.plugin_data,
     }
     return Scope(names=names, budget=budget, reveal=reveal)
-
-
-def _shown(node: Node) -> Json:
-    return {name: getattr(node, name, None) for name in node_model.FIELDS}
 
 
 @contextlib.contextmanager

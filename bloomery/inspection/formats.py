@@ -120,7 +120,7 @@ def data(template: str, scope: Scope) -> Any:
 
 
 def name_in(template: str) -> str | None:
-    """Return the first name of such a text, "inventory"; None for any other text."""
+    """Return the first name of such a text, "inventory", or None for any other text."""
     try:
         match = _FIELD.fullmatch(_only_field(template))
     except Unresolved:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -54,27 +54,20 @@ def parse(tlvs: Any) -> Json:
     Malformed TLVs are skipped.  Of a value that may come once, the first counts.
     """
     parsed: Json = {}
-    for kind, value in _decoded(tlvs):
-        reader = _READERS.get(kind)
-        if reader is not None:
-            try:
+    for tlv in tlvs[:_MOST_TLVS] if isinstance(tlvs, list) else ():
+        is_pair = isinstance(tlv, list | tuple) and len(tlv) == 2
+        if not is_pair or not isinstance(tlv[1], str) or len(tlv[1]) > _MOST_DIGITS:
+            continue
+        try:
+            reader, value = _READERS.get(int(tlv[0])), bytes.fromhex(tlv[1])
+            if reader is not None:
                 reader(parsed, value)
-            except (ValueError, IndexError, struct.error):
-                continue
+        except (TypeError, ValueError, IndexError, struct.error):
+            continue
     return parsed
 
 
-def _decoded(tlvs: Any) -> Iterator[tuple[int, bytes]]:
-    for tlv in tlvs[:_MOST_TLVS] if isinstance(tlvs, list) else ():
-        is_pair = isinstance(tlv, list | tuple) and len(tlv) == 2
-        if is_pair and isinstance(tlv[1], str) and len(tlv[1]) <= _MOST_DIGITS:
-            try:
-                yield int(tlv[0]), bytes.fromhex(tlv[1])
-            except (TypeError, ValueError):
-                continue
-
-
-def _ident(name: str, forms: Mapping[int, str]) -> Callable[[Json, bytes], None]:
+def _ident_reader(name: str, forms: Mapping[int, str]) -> Callable[[Json, bytes], None]:
     """Return the reader of a chassis ID or a port ID, whose first byte is its subtype."""
 
     def read(parsed: Json, value: bytes) -> None:
@@ -89,7 +82,7 @@ def _ident(name: str, forms: Mapping[int, str]) -> Callable[[Json, bytes], None]
     return read
 
 
-def _plain(name: str) -> Callable[[Json, bytes], None]:
+def _text_reader(name: str) -> Callable[[Json, bytes], None]:
     def read(parsed: Json, value: bytes) -> None:
         parsed.setdefault(name, _text(value))
 
@@ -98,8 +91,8 @@ def _plain(name: str) -> Callable[[Json, bytes], None]:
 
 def _text(content: bytes) -> str:
     text = content.decode("utf-8").strip("\0 \r\n")
-    shown = text.replace("\n", " ").replace("\r", " ").replace("\t", " ")
-    if not shown.isprintable():
+    line = text.replace("\n", " ").replace("\r", " ").replace("\t", " ")
+    if not line.isprintable():
         raise ValueError(text)
     return text
 
@@ -134,7 +127,7 @@ def _organisation(parsed: Json, value: bytes) -> None:
         reader(parsed, value[4:])
 
 
-def _numbered(name: str) -> Callable[[Json, bytes], None]:
+def _number_reader(name: str) -> Callable[[Json, bytes], None]:
     def read(parsed: Json, content: bytes) -> None:
         parsed.setdefault(name, _number(content))
 
@@ -178,22 +171,22 @@ def _physical(parsed: Json, content: bytes) -> None:
 
 
 _OF_ORGANISATIONS: Final[Mapping[tuple[bytes, int], Callable[[Json, bytes], None]]] = {
-    (_DOT1, 1): _numbered("switch_port_untagged_vlan_id"),
+    (_DOT1, 1): _number_reader("switch_port_untagged_vlan_id"),
     (_DOT1, 2): _protocol_vlan,
     (_DOT1, 3): _vlan,
     (_DOT1, 4): _protocol,
-    (_DOT1, 6): _numbered("switch_port_management_vlan_id"),
+    (_DOT1, 6): _number_reader("switch_port_management_vlan_id"),
     (_DOT1, 7): _link_aggregation,
     (_DOT3, 1): _physical,
     (_DOT3, 3): _link_aggregation,
-    (_DOT3, 4): _numbered("switch_port_mtu"),
+    (_DOT3, 4): _number_reader("switch_port_mtu"),
 }
 _READERS: Final[Mapping[int, Callable[[Json, bytes], None]]] = {
-    1: _ident("switch_chassis_id", _CHASSIS_FORMS),
-    2: _ident("switch_port_id", _PORT_FORMS),
-    4: _plain("switch_port_description"),
-    5: _plain("switch_system_name"),
-    6: _plain("switch_system_description"),
+    1: _ident_reader("switch_chassis_id", _CHASSIS_FORMS),
+    2: _ident_reader("switch_port_id", _PORT_FORMS),
+    4: _text_reader("switch_port_description"),
+    5: _text_reader("switch_system_name"),
+    6: _text_reader("switch_system_description"),
     7: _capabilities,
     8: _management,
     127: _organisation,

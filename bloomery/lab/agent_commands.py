@@ -73,14 +73,12 @@ class Commands:
         if (message := self.fails.get(name)) is not None:
             error = {"type": "Error", "code": 500, "message": message}
             return {"command_status": "FAILED", "command_error": error}
-        return {"command_status": "SUCCEEDED", "command_result": self._result(name)}
-
-    def _result(self, name: str) -> Json:
-        if not name.startswith("execute_"):
-            return {"result": name}
-        phase = name.split("_")[1]
-        ran = self.params[f"{phase}.{name}"]["step"]
-        return {f"{phase}_step": ran, f"{phase}_result": self.results.get(ran["step"])}
+        result: Json = {"result": name}
+        if name.startswith("execute_"):
+            phase = name.split("_")[1]
+            ran = self.params[f"{phase}.{name}"]["step"]
+            result = {f"{phase}_step": ran, f"{phase}_result": self.results.get(ran["step"])}
+        return {"command_status": "SUCCEEDED", "command_result": result}
 
     def take(self, name: str, params: Json) -> tuple[int, Json]:
         """Begin a command; return the HTTP status and the answer."""
@@ -88,29 +86,26 @@ class Commands:
             if self.running is not None:
                 return 409, {"faultcode": "Client", "faultstring": "Agent is busy"}
             self.params[name] = params
-            command = self._begun(name.rpartition(".")[2])
+            short = name.rpartition(".")[2]
+            result: Json | None = None  # of commands that end at once
+            if short == "get_partition_uuids":
+                result = self.partitions
+            elif short == "get_hardware_info":
+                result = self.inventory
+            elif short.startswith("get_"):
+                phase = short.split("_")[1]
+                result = {
+                    f"{phase}_steps": {"GenericHardwareManager": self.steps[phase]},
+                    "hardware_manager_version": self.versions,
+                }
+            elif short == "collect_system_logs":
+                result = {"system_logs": base64.b64encode(self.logs).decode()}
+            elif short in ("sync", "lockdown", "finalize_rescue"):
+                result = {"result": ""}
+            command = {
+                "id": str(uuid.uuid4()), "command_name": short, "command_error": None,
+                "command_status": RUNNING if result is None else "SUCCEEDED",
+                "command_result": result,
+            }  # fmt: skip
             self.commands.append(command)
             return 200, command
-
-    def _begun(self, name: str) -> Json:
-        command = {
-            "id": str(uuid.uuid4()), "command_name": name, "command_status": RUNNING,
-            "command_error": None, "command_result": None,
-        }  # fmt: skip
-        if name == "get_partition_uuids":
-            result: Json = self.partitions
-        elif name == "get_hardware_info":
-            result = self.inventory
-        elif name.startswith("get_"):
-            phase = name.split("_")[1]
-            result = {
-                f"{phase}_steps": {"GenericHardwareManager": self.steps[phase]},
-                "hardware_manager_version": self.versions,
-            }
-        elif name == "collect_system_logs":
-            result = {"system_logs": base64.b64encode(self.logs).decode()}
-        elif name in ("sync", "lockdown", "finalize_rescue"):
-            result = {"result": ""}
-        else:
-            return command
-        return command | {"command_status": "SUCCEEDED", "command_result": result}

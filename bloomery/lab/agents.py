@@ -26,8 +26,7 @@ from bloomery.lab import tls
 from bloomery.lab.agent import Agent
 from bloomery.lab.agent_commands import RUNNING, Commands, Json
 from bloomery.lab.agent_server import AgentServer
-from bloomery.lab.seconds import Seconds, draw
-from bloomery.lab.timers import Timers
+from bloomery.lab.timers import Seconds, Timers, draw
 
 LOG = logging.getLogger(__name__)
 _THREADS: Final = 32
@@ -131,8 +130,8 @@ class EmulatedAgent(Commands):
         self._agent = Agent(HttpApi(profile.api), machine.macs)
         self.inventory = self._agent.inventory()
         self._url = ""
-        self._beat_at = 0.0
-        self._boots = self._beats = 0  # timers of an earlier boot or heartbeat have no effect
+        self._sent_at = 0.0
+        self._boots = self._heartbeats = 0  # timers of an earlier boot or heartbeat have no effect
         self._life = threading.RLock()
         machine.changed = self.follow
 
@@ -198,23 +197,23 @@ class EmulatedAgent(Commands):
             self.token = self._agent.token
             self._url = self._crew.server.open(self)
             self.state = "waiting"
-            self._order_beat(0.0)
+            self._schedule(0.0)
 
-    def _order_beat(self, seconds: float) -> None:
-        """Order the next heartbeat, in place of an earlier order."""
-        self._beats += 1
-        beat = self._beats
-        self._later(seconds, lambda: self._beat() if beat == self._beats else None)
+    def _schedule(self, seconds: float) -> None:
+        """Schedule the next heartbeat, in place of an earlier one."""
+        self._heartbeats += 1
+        number = self._heartbeats
+        self._later(seconds, lambda: self._send() if number == self._heartbeats else None)
 
-    def _beat(self) -> None:
-        self._beat_at = self._crew.timers.now()
+    def _send(self) -> None:
+        self._sent_at = self._crew.timers.now()
         answer = self._agent.call(
             callback_url=self._url, agent_verify_ca=self._crew.server.certificate
         )
         if answer.status == 202:
-            self._order_beat(self._interval_s())
+            self._schedule(self._interval_s())
         else:
-            self._order_beat(self._random.uniform(0.5, 1.5) * _RETRY_S)
+            self._schedule(self._random.uniform(0.5, 1.5) * _RETRY_S)
 
     def _interval_s(self) -> float:
         if self.profile.heartbeat_s is not None:
@@ -230,16 +229,16 @@ class EmulatedAgent(Commands):
             self.machine.note(f"agent: {name}")
             if answer["command_status"] == RUNNING:
                 self.state = "working"
-                self._later(self._duration_s(name, params), self._end_command)
+                work = (params.get("step") or {}).get("step", name.rpartition(".")[2])
+                duration: Seconds = 0.0
+                if work in ("prepare_image", "write_image"):
+                    duration = self.profile.write_s
+                elif work.startswith("erase"):
+                    duration = self.profile.erase_s
+                self._later(draw(duration, self._random), self._end_command)
             elif name == "rescue.finalize_rescue":
                 self._later(0.0, self._leave)
         return status, answer
-
-    def _duration_s(self, name: str, params: Json) -> float:
-        work = (params.get("step") or {}).get("step", name.rpartition(".")[2])
-        if work in ("prepare_image", "write_image"):
-            return draw(self.profile.write_s, self._random)
-        return draw(self.profile.erase_s, self._random) if work.startswith("erase") else 0.0
 
     def _end_command(self) -> None:
         name = str((self.running or {}).get("command_name"))
@@ -253,7 +252,7 @@ class EmulatedAgent(Commands):
         self.state = "waiting"
         self.machine.note(f"agent: {name} {'failed' if fails else 'ended'}")
         gap_s = min(_GAP_S, self._interval_s())
-        self._order_beat(max(self._beat_at + gap_s - self._crew.timers.now(), 0.0))
+        self._schedule(max(self._sent_at + gap_s - self._crew.timers.now(), 0.0))
 
 
 class Crew:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import random
 import threading
 import time
@@ -14,8 +15,8 @@ from typing import Any
 from bloomery.lab.faults import Faults
 from bloomery.lab.model import GENERIC, ROOT, Model, View
 from bloomery.lab.refusal import Refusal, missing
-from bloomery.lab.seconds import Seconds
 from bloomery.lab.system import Spec, System
+from bloomery.lab.timers import Seconds
 
 __all__ = ["ROOT", "Rules", "SimulatedBmc"]
 
@@ -129,8 +130,11 @@ class SimulatedBmc:
         if live is not None:
             live["used"] = time.monotonic()
             return
-        if authorization.startswith("Basic ") and _basic(authorization) in self.rules.users.items():
-            return
+        if authorization.startswith("Basic "):
+            with contextlib.suppress(ValueError):
+                user, _, password = base64.b64decode(authorization[6:]).decode().partition(":")
+                if (user, password) in self.rules.users.items():
+                    return
         raise Refusal(
             401, "authentication needed", "ResourceAtUriUnauthorized",
             {"WWW-Authenticate": 'Basic realm="lab"'},
@@ -172,11 +176,3 @@ class SimulatedBmc:
             except Refusal as refusal:
                 task.update(state="Exception", why=str(refusal))
             task["end"] = time.time()
-
-
-def _basic(authorization: str) -> tuple[str, str]:
-    try:
-        user, _, password = base64.b64decode(authorization[6:]).decode().partition(":")
-    except ValueError:
-        return "", ""
-    return user, password

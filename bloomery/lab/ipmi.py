@@ -23,7 +23,7 @@ import time
 import tty
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -130,11 +130,6 @@ _SENSORS: Final = (
 )
 
 
-def _board() -> str:
-    sensors = "".join(sensor.lines(number) for number, sensor in enumerate(_SENSORS, 1))
-    return _MC.format(sensors=sensors)
-
-
 class IpmiMachine:
     """One BMC: a process, and a folder of files with its state and behaviour.
 
@@ -227,14 +222,26 @@ class IpmiMachine:
             (self.folder / how).unlink(missing_ok=True)
 
     def start(self) -> None:
-        """Start the BMC; ``wait`` returns when it answers."""
-        self._configure()
+        """Write its files and start the BMC; ``wait`` returns when it answers."""
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        chassis = self.folder / "chassis"
+        lan = _LAN.format(
+            name=self.name, host=HOST, port=self.port, chassis=chassis, username=USERNAME,
+            guid=uuid.uuid5(uuid.NAMESPACE_DNS, self.name).hex, password=PASSWORD,
+            line=os.ttyname(self._serial_line()[1]),
+        )  # fmt: skip
+        sensors = "".join(sensor.lines(number) for number, sensor in enumerate(_SENSORS, 1))
+        files = {"lan.conf": lan, "bmc.emu": _MC.format(sensors=sensors), "chassis": _CHASSIS}
+        fresh = {"power": "0\n", "bootdev": "default\n", "calls": ""}
+        fresh = {name: text for name, text in fresh.items() if not (self.folder / name).exists()}
+        for name, text in (files | fresh).items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        chassis.chmod(0o755)
+        # ipmi_sim is killed with its parent, where that is available.
+        prefix = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with (self.folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [
-                    *_ends_with_us(), PROGRAM, "-n", "-c", "lan.conf", "-f", "bmc.emu",
-                    "-s", "state",
-                ],
+                [*prefix, PROGRAM, "-n", "-c", "lan.conf", "-f", "bmc.emu", "-s", "state"],
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
@@ -244,37 +251,20 @@ class IpmiMachine:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.settimeout(0.05)
             sock.connect((HOST, self.port))
-            while not self._answers(sock):
+            while True:
+                try:
+                    sock.send(_ARE_YOU_THERE)
+                    if sock.recv(512):
+                        return
+                except TimeoutError:
+                    """It has not answered in time."""
+                except ConnectionRefusedError:
+                    time.sleep(0.02)
                 if time.monotonic() > give_up_at:
                     raise errors.CannotStart(
                         reason=f"cannot start {self.name}: {PROGRAM} does not answer on UDP port "
                         f"{self.port}; see {self.folder / 'log'}",
                     )
-
-    def _answers(self, sock: socket.socket) -> bool:
-        try:
-            sock.send(_ARE_YOU_THERE)
-            return bool(sock.recv(512))
-        except TimeoutError:
-            return False
-        except ConnectionRefusedError:
-            time.sleep(0.02)
-            return False
-
-    def _configure(self) -> None:
-        (self.folder / "state").mkdir(parents=True, exist_ok=True)
-        chassis = self.folder / "chassis"
-        guid = uuid.uuid5(uuid.NAMESPACE_DNS, self.name).hex
-        lan = _LAN.format(
-            name=self.name, host=HOST, port=self.port, guid=guid, chassis=chassis,
-            username=USERNAME, password=PASSWORD, line=os.ttyname(self._serial_line()[1]),
-        )  # fmt: skip
-        files = {"lan.conf": lan, "bmc.emu": _board(), "chassis": _CHASSIS}
-        fresh = {"power": "0\n", "bootdev": "default\n", "calls": ""}
-        fresh = {name: text for name, text in fresh.items() if not (self.folder / name).exists()}
-        for name, text in (files | fresh).items():
-            (self.folder / name).write_text(text, encoding="utf-8")
-        chassis.chmod(0o755)
 
     def pause(self) -> None:
         """Hang: keep the port open without answers."""
@@ -317,22 +307,28 @@ class IpmiRack:
 
     def start(self) -> Self:
         """Start all BMCs and wait until they answer.  Raises CannotStart."""
-        _require_program()
+        if shutil.which(PROGRAM) is None:
+            raise errors.CannotStart(
+                reason=f"cannot start an IPMI rack: the program {PROGRAM} is not on PATH; "
+                "install the package openipmi",
+            )
         for machine in self.machines:
-            _require_free(machine.port)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                try:
+                    sock.bind((HOST, machine.port))
+                except OSError:  # ipmi_sim itself ignores that
+                    raise errors.CannotStart(
+                        reason=f"cannot start an IPMI rack: UDP port {machine.port} of {HOST} is "
+                        "taken",
+                    ) from None
             machine.start()
-        with self._stopped_on_error():
+        try:
             for machine in self.machines:
                 machine.wait()
-        return self
-
-    @contextlib.contextmanager
-    def _stopped_on_error(self) -> Iterator[None]:
-        try:
-            yield
         except BaseException:
             self.stop()
             raise
+        return self
 
     def stop(self) -> None:
         for machine in self.machines:
@@ -343,30 +339,6 @@ class IpmiRack:
 
     def __exit__(self, *_exc: object) -> None:
         self.stop()
-
-
-def _ends_with_us() -> list[str]:
-    """Return the prefix that kills ipmi_sim with its parent, where available."""
-    return ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-
-
-def _require_program() -> None:
-    if shutil.which(PROGRAM) is None:
-        raise errors.CannotStart(
-            reason=f"cannot start an IPMI rack: the program {PROGRAM} is not on PATH; "
-            "install the package openipmi",
-        )
-
-
-def _require_free(port: int) -> None:
-    """Raise CannotStart for a taken port, which ipmi_sim itself ignores."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.bind((HOST, port))
-        except OSError:
-            raise errors.CannotStart(
-                reason=f"cannot start an IPMI rack: UDP port {port} of {HOST} is taken",
-            ) from None
 
 
 def _free_ports(count: int) -> list[int]:

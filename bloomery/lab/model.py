@@ -55,42 +55,37 @@ class View:
 
     def generic(self, path: str) -> str:
         """Return the generic path for one of this BMC.  Raises Refusal for a missing one."""
-        below = path.removeprefix(ROOT).rstrip("/")
-        if any(_is_below(below, gone) for gone in self.model.gone):
+        rest = path.removeprefix(ROOT).rstrip("/")
+        if any(rest == gone or rest.startswith(f"{gone}/") for gone in self.model.gone):
             raise missing(path)
-        return ROOT + _moved(below, self._in, re.IGNORECASE if self.model.folds_case else 0)
+        return ROOT + _moved(rest, self._in, re.IGNORECASE if self.model.folds_case else 0)
 
     def own(self, path: str) -> str:
         """Return this BMC's path for a generic one."""
         moved = ROOT + _moved(path.removeprefix(ROOT), self._out)
         return f"{moved.rstrip('/')}/" if self.model.slash else moved
 
-    def shown(self, path: str, document: Json) -> Json:
-        """Return a generic document, {} for none, as this BMC shows it at ``path``."""
-        here = ROOT + path.removeprefix(ROOT).rstrip("/")
-        shown: Json = self._linked(document)
-        if shown.get("Id") == self._ident:
-            shown["Id"] = here.rpartition("/")[2]
-        return merged(shown, self.overlay(path))
+    def document(self, path: str, generic: Json) -> Json:
+        """Return this BMC's document at ``path`` for a generic one, which is {} for none."""
+        own: Json = self._linked(generic)
+        if own.get("Id") == self._ident:
+            own["Id"] = (ROOT + path.removeprefix(ROOT).rstrip("/")).rpartition("/")[2]
+        return merged(own, self.overlay(path))
 
     def overlay(self, path: str) -> Json:
-        below = path.removeprefix(ROOT).rstrip("/")
+        rest = path.removeprefix(ROOT).rstrip("/")
         if not self.model.folds_case:
-            return self.model.documents.get(below, {})
+            return self.model.documents.get(rest, {})
         patches = {where.lower(): patch for where, patch in self.model.documents.items()}
-        return patches.get(below.lower(), {})
+        return patches.get(rest.lower(), {})
 
     def _linked(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: self._linked(inner) for name, inner in value.items()}
+            return {name: self._linked(member) for name, member in value.items()}
         if isinstance(value, list):
-            return [self._linked(inner) for inner in value]
+            return [self._linked(member) for member in value]
         is_path = isinstance(value, str) and value.startswith(f"{ROOT}/")
         return self.own(value) if is_path else value
-
-
-def _is_below(path: str, top: str) -> bool:
-    return path == top or path.startswith(f"{top}/")
 
 
 def _moved(path: str, places: list[tuple[str, str]], flags: int = 0) -> str:

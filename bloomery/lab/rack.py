@@ -131,24 +131,23 @@ class Rack:
             self.bmcs = [SimulatedBmc((), rules or Rules())]
         ports = [port + n if port else 0 for n in range(len(self.bmcs))]
         self._servers = [_server(b, host, p) for b, p in zip(self.bmcs, ports, strict=True)]
-        self._context = _tls(*tls) if tls else None
-        self.machines = [
-            self._machine(server, system)
-            for server in self._servers
-            for system in server.bmc.systems.values()
-        ]
+        self._context: ssl.SSLContext | None = None
+        if tls:
+            self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._context.load_cert_chain(*tls)
+        self.machines: list[Machine] = []
+        for server in self._servers:
+            for system in server.bmc.systems.values():
+                user, password = next(iter(server.bmc.rules.users.items()))
+                self.machines.append(Machine(
+                    address=self._address(server), username=user, password=password, system=system,
+                    bmc=server.bmc,
+                ))  # fmt: skip
         self.overview: Callable[[], dict[str, Any]] = lambda: overview.document(
             self.bmcs, (machine.system for machine in self.machines), dict
         )
         self._thread = threading.Thread(target=self._serve, name="lab", daemon=True)
         self._stopping = threading.Event()
-
-    def _machine(self, server: Server, system: System) -> Machine:
-        user, password = next(iter(server.bmc.rules.users.items()))
-        return Machine(
-            address=self._address(server),
-            username=user, password=password, system=system, bmc=server.bmc,
-        )  # fmt: skip
 
     @property
     def address(self) -> str:
@@ -210,9 +209,3 @@ def _server(bmc: SimulatedBmc, host: str, port: int) -> Server:
         raise errors.CannotStart(
             reason=f"cannot listen on {host} port {port}: {exc.strerror}; choose another --port",
         ) from exc
-
-
-def _tls(certificate: str, key: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context

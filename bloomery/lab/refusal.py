@@ -55,16 +55,13 @@ def checked(
     for name, value in document.items():
         if name not in rules and "@" not in name:
             raise Refusal(400, f"{name} is not known in {what}", "PropertyUnknown")
-        _check(name, value, rules.get(name))
+        rule = rules.get(name)
+        if isinstance(rule, list) and value not in rule:
+            raise Refusal(400, f"{name}: {value!r} is not one of {rule}", "PropertyValueNotInList")
+        kinds = (rule,) if isinstance(rule, type) else rule
+        if isinstance(kinds, tuple) and type(value) not in kinds:
+            raise Refusal(400, f"{name}: {value!r} has a wrong type", "PropertyValueTypeError")
     return document
-
-
-def _check(name: str, value: Any, rule: Rule) -> None:
-    if isinstance(rule, list) and value not in rule:
-        raise Refusal(400, f"{name}: {value!r} is not one of {rule}", "PropertyValueNotInList")
-    kinds = (rule,) if isinstance(rule, type) else rule
-    if isinstance(kinds, tuple) and type(value) not in kinds:
-        raise Refusal(400, f"{name}: {value!r} has a wrong type", "PropertyValueTypeError")
 
 
 def needed(document: Mapping[str, Any], name: str) -> Any:

@@ -85,20 +85,22 @@ def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:
         reply = Reply(200, {"@odata.id": ask.path})
     if reply.document is None:
         return reply
-    return reply._replace(document=bmc.view.shown(ask.path, reply.document))
+    return reply._replace(document=bmc.view.document(ask.path, reply.document))
 
 
 def _serve_generic(bmc: SimulatedBmc, ask: Ask) -> Reply:
     method = "GET" if ask.method == "HEAD" else ask.method
-    below = ask.path.removeprefix(ROOT)
+    rest = ask.path.removeprefix(ROOT)
     folds = bmc.view is not None and bmc.view.model.folds_case
-    here = [(r, m) for r in _ROUTES if (m := (r.folded if folds else r.pattern).fullmatch(below))]
+    here = [(r, m) for r in _ROUTES if (m := (r.folded if folds else r.pattern).fullmatch(rest))]
     if not here or not ask.path.startswith(ROOT):
         raise missing(ask.path)
     for route_, match in here:
         if method in route_.methods:
             answer = route_.serve(bmc, ask, *map(urllib.parse.unquote, match.groups()))
-            return _complete(answer, ask.path)
+            if isinstance(answer, Reply):
+                return answer
+            return Reply(200, {"@odata.id": ask.path} | answer)
     allowed = ", ".join(sorted(set().union(*(route_.methods for route_, _ in here))))
     raise Refusal(
         405, f"{method} is not supported at {ask.path}", "OperationNotAllowed", {"Allow": allowed},
@@ -110,11 +112,11 @@ def expanded(bmc: SimulatedBmc, reply: Reply) -> Reply:
 
     Links and unreadable references stay.  Source: DSP0266, $expand=.($levels=1).
     """
-    shown = {
+    document = {
         name: value if name == "Links" or "@" in name else _fetched(bmc, value)
         for name, value in (reply.document or {}).items()
     }
-    return reply._replace(document=shown)
+    return reply._replace(document=document)
 
 
 def _fetched(bmc: SimulatedBmc, value: Any) -> Any:
@@ -126,12 +128,6 @@ def _fetched(bmc: SimulatedBmc, value: Any) -> Any:
         return serve(bmc, Ask(method="GET", path=value["@odata.id"])).document
     except Refusal:
         return value
-
-
-def _complete(answer: Answer, path: str) -> Reply:
-    if isinstance(answer, Reply):
-        return answer
-    return Reply(200, {"@odata.id": path} | answer)
 
 
 # ----------------------------------------------------------------------- parts of documents

@@ -18,8 +18,8 @@ from bloomery.lab import models
 from bloomery.lab.agents import Profile
 from bloomery.lab.faults import Faults
 from bloomery.lab.refusal import Refusal
-from bloomery.lab.seconds import Distribution, Seconds
 from bloomery.lab.system import RESETS
+from bloomery.lab.timers import Distribution, Seconds
 
 Json = dict[str, Any]
 MOST: Final = 10_000  # machines
@@ -138,7 +138,9 @@ def of(document: Mapping[str, Any], file: str, api: str | None = None) -> Scenar
     Raises CannotStart, which names the file and the key.
     """
     for error in _VALIDATOR.iter_errors(dict(document)):
-        raise _unfit(file, _place(error.instance_path), _reason(error))
+        keys = (f"[{k}]" if isinstance(k, int) else f".{k}" for k in error.instance_path)
+        place = "".join(keys).removeprefix(".") or "the scenario"
+        raise _unfit(file, place, _reason(error))
     groups = tuple(
         _group(file, name, values, api) for name, values in document["groups"].items()
     )  # fmt: skip
@@ -180,8 +182,8 @@ def _event(file: str, place: str, values: Mapping[str, Any], groups: Mapping[str
         raise _unfit(file, place, "an event needs one of fault, clear and reset")
     if "fault" in values:
         _check_fault(file, f"{place}.fault", values["fault"])
-    hit = [name for name in groups if values.get("group") in (None, name)]
-    ipmi = [name for name in hit if groups[name].get("protocol") == "ipmi"]
+    names = [name for name in groups if values.get("group") in (None, name)]
+    ipmi = [name for name in names if groups[name].get("protocol") == "ipmi"]
     if ipmi:
         raise _unfit(file, place, f"{ipmi[0]} is a group of IPMI, which takes no events; name "
                      "another group")  # fmt: skip
@@ -205,11 +207,6 @@ def _check_fault(file: str, place: str, fault: Json) -> None:
         Faults().add(**fault)
     except Refusal as no:
         raise _unfit(file, place, f"{no}; bloomery lab example prints some") from no
-
-
-def _place(path: list[str | int]) -> str:
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    return text.removeprefix(".") or "the scenario"
 
 
 def _reason(error: jsonschema_rs.ValidationError) -> str:

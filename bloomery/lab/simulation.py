@@ -6,10 +6,11 @@ with Simulation(scenario, folder=Path("/tmp/lab")) as lab:
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import random
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,9 +20,9 @@ from bloomery.lab.bmc import Rules, SimulatedBmc
 from bloomery.lab.ipmi import IpmiMachine, IpmiRack
 from bloomery.lab.model import merged
 from bloomery.lab.refusal import Refusal
-from bloomery.lab.scenario import Event, Group, Scenario
-from bloomery.lab.seconds import draw
-from bloomery.lab.system import Spec, System
+from bloomery.lab.scenario import Event, Scenario
+from bloomery.lab.system import System
+from bloomery.lab.timers import draw
 
 Json = dict[str, Any]
 _POLL_S: Final = 0.5  # between two looks at the power of an IPMI machine
@@ -38,7 +39,18 @@ class Simulation:
         first = 0
         for group in scenario.groups:
             if group.protocol == "redfish":
-                self._groups[group.name] = self._bmcs(group, first)
+                make = models.of(group.model)
+                specs = rack.specs(group.count, prefix=group.name, first=first, **make.machine)
+                specs = [
+                    replace(spec, power_s=draw(group.power_s, self._random(spec.name)))
+                    for spec in specs
+                ]
+                bmcs = self._groups[group.name] = rack.bmcs(
+                    specs, Rules(late_s=group.answer_s, idle_s=group.idle_s), make,
+                    apart=group.apart, seed=f"{scenario.seed} ",
+                )  # fmt: skip
+                for bmc, fault in itertools.product(bmcs, group.faults):
+                    bmc.faults.add(**fault)
             else:
                 self.ipmi[group.name] = IpmiRack(
                     folder, group.count, prefix=group.name, first=first
@@ -50,22 +62,6 @@ class Simulation:
 
     def _random(self, what: object) -> random.Random:
         return random.Random(f"{self.scenario.seed} {what}")  # noqa: S311  of a simulation
-
-    def _bmcs(self, group: Group, first: int) -> list[SimulatedBmc]:
-        make = models.of(group.model)
-        specs = rack.specs(group.count, prefix=group.name, first=first, **make.machine)
-        rules = Rules(late_s=group.answer_s, idle_s=group.idle_s)
-        bmcs = rack.bmcs(
-            [self._with_power(spec, group) for spec in specs], rules, make,
-            apart=group.apart, seed=f"{self.scenario.seed} ",
-        )  # fmt: skip
-        for bmc in bmcs:
-            for fault in group.faults:
-                bmc.faults.add(**fault)
-        return bmcs
-
-    def _with_power(self, spec: Spec, group: Group) -> Spec:
-        return dataclasses.replace(spec, power_s=draw(group.power_s, self._random(spec.name)))
 
     def systems(self, group: str | None = None) -> list[System]:
         """Return the Redfish machines of a group, or of all groups."""
@@ -82,11 +78,8 @@ class Simulation:
         return [
             merged((redfish | ipmi)[name], group.node)
             for group in self.scenario.groups
-            for name in self._names(group)
+            for name in (f"{group.name}-{number:04d}" for number in range(group.count))
         ]
-
-    def _names(self, group: Group) -> Iterator[str]:
-        return (f"{group.name}-{n:04d}" for n in range(group.count))
 
     def overview(self) -> Json:
         return overview.document(self.rack.bmcs, self.machines(), self.crew.states)
@@ -100,11 +93,16 @@ class Simulation:
             stack.enter_context(self.rack)
             for one in self.ipmi.values():
                 stack.enter_context(one)
-            self._give_agents()
+            for group in self.scenario.groups:
+                if group.agent is None:
+                    continue
+                ipmi = self.ipmi[group.name].machines if group.name in self.ipmi else []
+                for machine in ipmi or self.systems(group.name):
+                    self.crew.join(machine, group.agent, self._random(f"agent {machine.name}"))
+                for machine in ipmi:
+                    self._watch(machine)
             for number, event in enumerate(self.scenario.events):
-                self.crew.timers.call_in(
-                    event.at_s, lambda n=number, e=event: self._happen(n, e)  # type: ignore[misc]
-                )  # fmt: skip
+                self.crew.timers.call_in(event.at_s, partial(self._carry_out, number, event))
             self.crew.start()
             self._stack = stack.pop_all()
         return self
@@ -118,21 +116,11 @@ class Simulation:
     def __exit__(self, *_exc: object) -> None:
         self.stop()
 
-    def _give_agents(self) -> None:
-        for group in self.scenario.groups:
-            if group.agent is None:
-                continue
-            ipmi = self.ipmi[group.name].machines if group.name in self.ipmi else []
-            for machine in ipmi or self.systems(group.name):
-                self.crew.join(machine, group.agent, self._random(f"agent {machine.name}"))
-            for machine in ipmi:
-                self._watch(machine)
-
     def _watch(self, machine: IpmiMachine) -> None:
         machine.look()
         self.crew.timers.call_in(_POLL_S, lambda: self._watch(machine))
 
-    def _happen(self, number: int, event: Event) -> None:
+    def _carry_out(self, number: int, event: Event) -> None:
         """Carry out an event of the timeline."""
         systems = self.systems(event.group)
         chosen = self._random(f"event {number}").sample(systems, round(len(systems) * event.share))

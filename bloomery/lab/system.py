@@ -185,51 +185,46 @@ class System:
         if stuck:
             return
         with self.lock:
-            self._orders.append((time.monotonic() + self._duration_s(kind), kind))
+            shutdown_s = self.spec.graceful_s if kind.startswith("Graceful") else 0.0
+            self._orders.append((time.monotonic() + self.spec.power_s + shutdown_s, kind))
             if len(self._orders) == 1:
                 threading.Thread(target=self._work, name=self.name, daemon=True).start()
-
-    def _duration_s(self, kind: str) -> float:
-        patience_s = self.spec.graceful_s if kind.startswith("Graceful") else 0.0
-        return self.spec.power_s + patience_s
 
     def _work(self) -> None:
         """Carry out the queued power requests one after another."""
         while not self._stopping.is_set():
             due_at, kind = self._orders[0]
-            self._wait_until(due_at, kind)
-            self._carry_out(kind)
+            graceful = kind.startswith("Graceful")
+            while (left_s := due_at - time.monotonic()) > 0 and not self._stopping.is_set():
+                if graceful and any(k.startswith("Force") for _, k in self._orders[1:]):
+                    break  # a Force request behind a graceful one ends the wait
+                self._stopping.wait(min(left_s, 0.05) if graceful else left_s)
+            was_on, stops = self.is_on, kind in _STOPS
+            if stops:
+                self.stop()
+                self.changed()
+                if self._in_post is not None:  # a power off during POST applies nothing
+                    self._in_post.cancel()
+                    self._in_post = None
+            if kind in _STARTS and (stops or not was_on):
+                self._take_boot()
+                self.start()
+                self.changed()
             self.note(f"power is {self.power}")
             with self.lock:
                 del self._orders[0]
                 if not self._orders:
                     return
 
-    def _wait_until(self, due_at: float, kind: str) -> None:
-        """Wait; a Force request behind a graceful one ends the wait."""
-        graceful = kind.startswith("Graceful")
-        while (left_s := due_at - time.monotonic()) > 0 and not self._stopping.is_set():
-            if graceful and any(k.startswith("Force") for _, k in self._orders[1:]):
-                return
-            self._stopping.wait(min(left_s, 0.05) if graceful else left_s)
-
-    def _carry_out(self, kind: str) -> None:
-        was_on, stops = self.is_on, kind in _STOPS
-        if stops:
-            self.stop()
-            self.changed()
-            if self._in_post is not None:
-                self._in_post.cancel()
-                self._in_post = None
-        if kind in _STARTS and (stops or not was_on):
-            self._take_boot()
-            self.start()
-            self.changed()
-
     def _take_boot(self) -> None:
-        """Boot with the current settings, which uses up a Once override."""
+        """Begin POST, and boot with the current settings, which uses up a Once override."""
         with self.lock:
-            self._start_bios()
+            if self.spec.post_s:
+                self._in_post = threading.Timer(self.spec.post_s, self._end_post)
+                self._in_post.daemon = True
+                self._in_post.start()
+            else:
+                self._end_post()
             if self.secure_next is not None:
                 self.secure, self.secure_next = self.secure_next, None
             boot = self.boot
@@ -237,33 +232,26 @@ class System:
             if self.spec.forgets_boot:
                 boot.update(target="None", enabled="Disabled")
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
-            target = self._take_first_boot() or target
+            # The device that an iDRAC's own attribute names comes before the override.
+            device = self.first_boot["ServerBoot.1.FirstBootDevice"]
+            if self.first_boot["ServerBoot.1.BootOnce"] == "Enabled":
+                self.first_boot["ServerBoot.1.FirstBootDevice"] = "Normal"
+            if device != "Normal":
+                target = device
             if self.order:
                 target = dict(self.spec.order)[self.boot_next or self.order[0]]
                 self.boot_next = ""
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")
+            image = self.http_uri if target == "UefiHttp" else None
+            # USB counts as a CD only where the BMC has no other target.
+            if target in (_CDS if "Cd" in self.spec.targets else (*_CDS, "Usb")):
+                discs = [device for device, kinds in self.spec.media if {"CD", "DVD"} & set(kinds)]
+                image = next((self.media[disc] for disc in discs if self.media[disc]), None)
             self.booted = {
-                "target": target, "mode": boot["mode"], "secure": self.secure,
-                "image": self._image(target),
+                "target": target, "mode": boot["mode"], "secure": self.secure, "image": image,
             }  # fmt: skip
             self.note(f"boots from {target} in {boot['mode']} mode")
-
-    def _take_first_boot(self) -> str | None:
-        """Return the device that an iDRAC's own attribute names; it comes before the override."""
-        device = self.first_boot["ServerBoot.1.FirstBootDevice"]
-        if self.first_boot["ServerBoot.1.BootOnce"] == "Enabled":
-            self.first_boot["ServerBoot.1.FirstBootDevice"] = "Normal"
-        return None if device == "Normal" else device
-
-    def _start_bios(self) -> None:
-        """Begin POST; a power off during POST applies nothing."""
-        if not self.spec.post_s:
-            self._end_post()
-            return
-        self._in_post = threading.Timer(self.spec.post_s, self._end_post)
-        self._in_post.daemon = True
-        self._in_post.start()
 
     def _end_post(self) -> None:
         with self.lock:
@@ -272,18 +260,6 @@ class System:
             self.bios_next, self.firmware_next = {}, {}
             self.jobs.clear()
             self._in_post = None
-
-    def _image(self, target: str) -> str | None:
-        """Return the image of the boot.
-
-        USB counts as a CD only where the BMC has no other target.
-        """
-        if target == "UefiHttp":
-            return self.http_uri
-        discs = [device for device, kinds in self.spec.media if {"CD", "DVD"} & set(kinds)]
-        inserted = (self.media[device] for device in discs if self.media[device])
-        names = _CDS if "Cd" in self.spec.targets else (*_CDS, "Usb")
-        return next(inserted, None) if target in names else None
 
     # ---------------------------------------------------------------------------------- jobs
 

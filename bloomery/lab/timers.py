@@ -1,17 +1,38 @@
-"""Calls at a later time: one thread, however many wait.
+"""Durations, and calls at a later time: one thread, however many wait.
 
 timers = Timers(pool.submit)
 timers.start()
-timers.call_in(2.5, beat)
+timers.call_in(draw(Distribution("uniform", 2, 3), random.Random()), work)
 """
 
 from __future__ import annotations
 
+import random
 import sched
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
+
+
+class Distribution(NamedTuple):
+    """``uniform``: least and most; ``lognormal``: median and sigma."""
+
+    kind: str
+    first: float
+    second: float
+
+
+Seconds: TypeAlias = float | Distribution
+
+
+def draw(seconds: Seconds, source: random.Random) -> float:
+    """Return one value."""
+    if not isinstance(seconds, Distribution):
+        return seconds
+    if seconds.kind == "uniform":
+        return source.uniform(seconds.first, seconds.second)
+    return seconds.first * source.lognormvariate(0, seconds.second)
 
 
 class Timers:
@@ -30,7 +51,7 @@ class Timers:
         self._wake.set()
 
     def run_due(self) -> float | None:
-        """Submit the calls that are due; return the seconds until the next one, None: no call."""
+        """Submit the calls that are due; return the seconds until the next one, or None."""
         return self._waiting.run(blocking=False)
 
     def start(self) -> None:

@@ -23,7 +23,7 @@ import struct
 import sys
 import threading
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery.lab import overview, refusal, resources, routing
@@ -31,7 +31,7 @@ from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.model import merged
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.routing import Ask, Reply
-from bloomery.lab.seconds import draw
+from bloomery.lab.timers import draw
 
 LOG = logging.getLogger(__name__)
 
@@ -126,8 +126,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         delay_s, patches, fault = bmc.faults.take(self.command, path)
         bmc.stopping.wait(delay_s + draw(bmc.rules.late_s, bmc.random))
         kind = fault.get("kind")
-        if kind in ("status", "hang", "reset", "nojson"):
-            self._misbehave(fault)
+        misbehaves = kind in ("status", "nojson", "hang", "reset")
+        if misbehaves:
+            self.close_connection = kind != "status"
+        if kind == "status":
+            body = fault.get("body", refusal.document("lab fault"))
+            self._answer(Reply(fault.get("status", 500), body, fault.get("headers") or {}))
+        elif kind == "nojson":
+            self._send(200, _HTML, {"Content-Type": "text/html"})
+        elif kind == "hang":
+            bmc.stopping.wait(fault.get("seconds", 60))
+        elif kind == "reset":
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            os.close(self.connection.detach())
+        if misbehaves:
             return
         if kind == "expire":
             bmc.sessions.clear()
@@ -138,14 +151,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             reply = _refused(no)
         if kind == "after":
             reply = Reply(fault.get("status", 500), refusal.document("late fault"))
-        self._answer(self._patched(reply, patches), cut=kind == "truncate")
-
-    def _patched(self, reply: Reply, patches: Sequence[dict[str, Any]]) -> Reply:
-        """Return an answer with these merge patches, and the ETag of the true document."""
-        if not patches or reply.status != 200 or reply.document is None:
-            return reply
-        document = functools.reduce(merged, patches, reply.document)
-        return Reply(200, document, {"ETag": etag(reply.document), **reply.headers})
+        if patches and reply.status == 200 and reply.document is not None:
+            document = functools.reduce(merged, patches, reply.document)
+            headers = {"ETag": etag(reply.document), **reply.headers}  # of the true document
+            reply = Reply(200, document, headers)
+        self._answer(reply, cut=kind == "truncate")
 
     def _put_off(self, ask: Ask, fault: Mapping[str, Any]) -> Reply:
         """Answer as if the request were carried out; a task does so, or fails, after a time."""
@@ -176,56 +186,40 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path.rstrip("/") not in _OPEN and (self.command, path.rstrip("/")) != ("POST", _LOGIN):
             token, basic = self.headers.get("X-Auth-Token"), self.headers.get("Authorization", "")
             self.server.bmc.admit(token, basic)
-        return Ask(method=self.command, path=path, body=_body(raw), stuck=stuck)
+        try:
+            body = json.loads(raw) if raw else {}
+        except (ValueError, RecursionError):
+            raise Refusal(400, "malformed JSON", "MalformedJSON") from None
+        if not isinstance(body, dict):
+            raise Refusal(400, "the body is not a JSON object", "MalformedJSON")
+        return Ask(method=self.command, path=path, body=body, stuck=stuck)
 
     def _serve(self, ask: Ask) -> Reply:
+        """Serve a read, with $expand, or a change, whose If-Match is checked."""
         bmc = self.server.bmc
         if ask.path.rstrip("/") == "/redfish":
             return Reply(200, {"v1": f"{ROOT}/"})
         if ask.method not in ("PATCH", "PUT"):
             reply = routing.serve(bmc, ask)
-            return routing.expanded(bmc, reply) if self._expand() else reply
+            query = urllib.parse.parse_qs(self.path.partition("?")[2])
+            if "$expand" not in query or ask.method not in ("GET", "HEAD"):
+                return reply
+            if not bmc.rules.expands:
+                raise Refusal(501, "$expand is not supported", "QueryNotSupported")
+            return routing.expanded(bmc, reply)
+        if_match = self.headers.get("If-Match")
         with bmc.lock:  # the check and the change are atomic
-            self._check_etag(ask.path)
+            if if_match is not None or bmc.rules.require_etag:
+                current = etag(routing.serve(bmc, Ask(method="GET", path=ask.path)).document or {})
+                strong_only = bmc.view is not None and bmc.view.model.weak_etags
+                tags = re.findall('(?:W/)?"[^"]*"', if_match or "")
+                accepted = tags if strong_only else [tag.removeprefix("W/") for tag in tags]
+                if if_match != "*" and current not in accepted:
+                    raise Refusal(
+                        412, "If-Match is missing or does not match", "PreconditionFailed",
+                        {"ETag": current},
+                    )  # fmt: skip
             return routing.serve(bmc, ask)
-
-    def _expand(self) -> bool:
-        """Return whether $expand is asked for.  Raises Refusal where it is not supported."""
-        asked = urllib.parse.parse_qs(self.path.partition("?")[2])
-        if "$expand" not in asked or self.command not in ("GET", "HEAD"):
-            return False
-        if not self.server.bmc.rules.expands:
-            raise Refusal(501, "$expand is not supported", "QueryNotSupported")
-        return True
-
-    def _check_etag(self, path: str) -> None:
-        if_match, bmc = self.headers.get("If-Match"), self.server.bmc
-        if if_match is None and not bmc.rules.require_etag:
-            return
-        current = etag(routing.serve(bmc, Ask(method="GET", path=path)).document or {})
-        strong_only = bmc.view is not None and bmc.view.model.weak_etags
-        tags = re.findall('(?:W/)?"[^"]*"', if_match or "")
-        accepted = tags if strong_only else [tag.removeprefix("W/") for tag in tags]
-        if if_match != "*" and current not in accepted:
-            raise Refusal(
-                412, "If-Match is missing or does not match", "PreconditionFailed",
-                {"ETag": current},
-            )  # fmt: skip
-
-    def _misbehave(self, fault: Mapping[str, Any]) -> None:
-        self.close_connection = fault["kind"] != "status"
-        match fault["kind"]:
-            case "status":
-                body = fault.get("body", refusal.document("lab fault"))
-                self._answer(Reply(fault.get("status", 500), body, fault.get("headers") or {}))
-            case "nojson":
-                self._send(200, _HTML, {"Content-Type": "text/html"})
-            case "hang":
-                self.server.bmc.stopping.wait(fault.get("seconds", 60))
-            case "reset":
-                linger = struct.pack("ii", 1, 0)
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                os.close(self.connection.detach())
 
     def _answer(self, reply: Reply, *, cut: bool = False) -> None:
         if reply.status == 401:
@@ -288,13 +282,3 @@ def etag(document: Mapping[str, Any]) -> str:
     same = {key: value for key, value in document.items() if key != "DateTime"}
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     return f'"{digest[:16]}"'
-
-
-def _body(raw: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(raw) if raw else {}
-    except (ValueError, RecursionError):
-        raise Refusal(400, "malformed JSON", "MalformedJSON") from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "the body is not a JSON object", "MalformedJSON")
-    return body

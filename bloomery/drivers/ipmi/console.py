@@ -67,13 +67,8 @@ class IpmitoolSocat(IpmitoolInterface, base.Console):
         self.stop_console(task)
         node = task.node
         with self._mutex:
-            ports = [own.terminal_port] if own.terminal_port is not None else []
-            if not ports:  # those of the range, the node's last one first
-                last = node.driver_internal_info.get(_PORT)
-                taken = {each.port for each in self._terminals.values()}
-                free = [port for port in self._ports if port not in taken]
-                ports = sorted(free, key=lambda port: port != last)
-            listener = terminal.listen(self.conf.console.socat_address, ports)
+            last = node.driver_internal_info.get(_PORT)
+            listener = terminal.listen(self.conf.console.socat_address, self._free(own, last))
             self._terminals[node.uuid] = Terminal(
                 name=node.uuid, listener=listener, own=own, conf=self.conf.console,
                 suite=own.cipher_suite if own.cipher_suite is not None else bmc.accepted_suite,
@@ -81,6 +76,14 @@ class IpmitoolSocat(IpmitoolInterface, base.Console):
             )  # fmt: skip
         if own.terminal_port is None:
             node.driver_internal_info[_PORT] = self._terminals[node.uuid].port
+
+    def _free(self, own: Info, last: Any) -> list[int]:
+        """Return the ports to try: the node's own, or those of the range, its last one first."""
+        if own.terminal_port is not None:
+            return [own.terminal_port]
+        taken = {each.port for each in self._terminals.values()}
+        free = [port for port in self._ports if port not in taken]
+        return sorted(free, key=lambda port: port != last)
 
     def stop_console(self, task: base.DriverTask) -> None:
         self.release([task.node.uuid])

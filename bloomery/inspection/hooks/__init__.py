@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import stevedore
@@ -40,17 +40,13 @@ def pipeline(names: tuple[str, ...]) -> Pipeline:
         )
     for name in names:
         hook = installed[name]()
-        _check_order(name, hook, [before for before, _ in hooks])
+        before = [earlier for earlier, _ in hooks]
+        if missing := [required for required in hook.requires if required not in before]:
+            raise errors.HardwareInspectionFailure(
+                reason=f"inspection hook {name} needs {', '.join(missing)} before it in the list",
+            )
         hooks.append((name, hook))
     return tuple(hooks)
-
-
-def _check_order(name: str, hook: Hook, before: Sequence[str]) -> None:
-    missing = [required for required in hook.requires if required not in before]
-    if missing:
-        raise errors.HardwareInspectionFailure(
-            reason=f"inspection hook {name} needs {', '.join(missing)} before it in the list",
-        )
 
 
 def run(hooks: Pipeline, draft: Draft, conf: Inspector) -> None:
@@ -65,7 +61,15 @@ def _apply(
     name: str, work: Callable[[Inspection], Changes | None], draft: Draft, conf: Inspector
 ) -> None:
     try:
-        changes = work(_shown(draft, conf))
+        inspection = Inspection(
+            node=draft.node,
+            ports=tuple(draft.all_ports),
+            inventory=draft.inventory,
+            plugin_data=draft.plugin_data,
+            previous=draft.previous,
+            conf=conf,
+        )
+        changes = work(inspection)
         if changes is not None:
             draft.apply(changes)
     except errors.Failure:
@@ -75,14 +79,3 @@ def _apply(
         raise errors.HardwareInspectionFailure(
             reason=f"inspection hook {name} cannot use the data: {type(exc).__name__}",
         ) from exc
-
-
-def _shown(draft: Draft, conf: Inspector) -> Inspection:
-    return Inspection(
-        node=draft.node,
-        ports=tuple(draft.all_ports),
-        inventory=draft.inventory,
-        plugin_data=draft.plugin_data,
-        previous=draft.previous,
-        conf=conf,
-    )

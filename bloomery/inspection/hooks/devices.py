@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.inspection import reading
+from bloomery.inspection import base
 from bloomery.inspection.base import Changes, Hook, Inspection
 
 LOG = logging.getLogger(__name__)
@@ -31,23 +31,21 @@ class RootDevice(Hook):
     def process(self, inspection: Inspection) -> Changes | None:
         hints = inspection.node.properties.get("root_device")
         disk = _hinted(inspection, hints) if hints else inspection.plugin_data.get("root_disk")
-        size = reading.number(disk, "size") if isinstance(disk, dict) else None
-        if disk is None and not reading.objects(inspection.inventory, "disks"):
+        size = base.number(disk, "size") if isinstance(disk, dict) else None
+        if disk is None and not base.objects(inspection.inventory, "disks"):
             size = 0
         if size is None:
             return None
         spared_gib = 1 if inspection.conf.disk_partitioning_spacing else 0
         size_gib = max(size // _GIB - spared_gib, 0)
-        found = {"root_disk": disk} if isinstance(disk, dict) else {}
-        return Changes(
-            properties={"local_gb": size_gib}, plugin_data=found | {"local_gb": size_gib}
-        )
+        data = {"root_disk": disk} if isinstance(disk, dict) else {}
+        return Changes(properties={"local_gb": size_gib}, plugin_data=data | {"local_gb": size_gib})
 
 
 def _hinted(inspection: Inspection, hints: Any) -> Json:
     from ironic_lib import utils  # Ironic's own matching; slow to import, and rarely needed
 
-    disks = reading.objects(inspection.inventory, "disks")
+    disks = base.objects(inspection.inventory, "disks")
     try:
         skipped: set[str] = set()
         for each in inspection.node.properties.get("skip_block_devices") or ():
@@ -87,8 +85,8 @@ class RaidDevice(Hook):
 
 
 def _serials(inventory: Json | None) -> list[str]:
-    disks = reading.objects(inventory, "disks")
-    return [serial for disk in disks if (serial := reading.text(disk, "serial"))]
+    disks = base.objects(inventory, "disks")
+    return [serial for disk in disks if (serial := base.text(disk, "serial"))]
 
 
 class PciDevices(Hook):
@@ -127,7 +125,7 @@ def _alias(entry: str) -> tuple[str, str, str]:
 def _pci_ids(inspection: Inspection) -> list[tuple[str, str]]:
     return [
         (str(device.get("vendor_id")).lower(), str(device.get("product_id")).lower())
-        for device in reading.objects(inspection.plugin_data, "pci_devices")
+        for device in base.objects(inspection.plugin_data, "pci_devices")
     ]
 
 
@@ -140,7 +138,7 @@ class Accelerators(Hook):
             accelerators_by_ids[ids] | {"pci_address": device.get("bus")}
             for ids, device in zip(
                 _pci_ids(inspection),
-                reading.objects(inspection.plugin_data, "pci_devices"),
+                base.objects(inspection.plugin_data, "pci_devices"),
                 strict=True,
             )
             if ids in accelerators_by_ids
@@ -171,7 +169,7 @@ def _known_accelerators(path: str | None) -> Mapping[tuple[str, str], Json]:
         import yaml  # rarely needed
 
         try:
-            listed = reading.objects(yaml.safe_load(Path(path).read_bytes()), "pci_devices")
+            listed = base.objects(yaml.safe_load(Path(path).read_bytes()), "pci_devices")
         except (OSError, yaml.YAMLError) as exc:
             raise errors.HardwareInspectionFailure(
                 reason=f"cannot read [inspector]known_accelerators = {path}: {exc}",
@@ -194,12 +192,8 @@ class ExtraHardware(Hook):
             if isinstance(line, list) and len(line) == 4:
                 kind, name, key, value = line
                 part = extra.setdefault(str(kind), {}).setdefault(str(name), {})
-                part[str(key)] = _measured(value)
+                if isinstance(value, str) and value.isascii() and len(value) < 19:
+                    with contextlib.suppress(ValueError):
+                        value = int(value)
+                part[str(key)] = value
         return Changes(plugin_data={"extra": extra, "data": None})
-
-
-def _measured(value: Any) -> Any:
-    if isinstance(value, str) and value.isascii() and len(value) < 19:
-        with contextlib.suppress(ValueError):
-            return int(value)
-    return value

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.inspection import reading
+from bloomery.inspection import base
 from bloomery.inspection.base import Changes, Hook, Inspection
 from bloomery.model.rules import agents, idents
 
 Json = dict[str, Any]
 VALIDATE: Final = "validate-interfaces"
-_NAME_SIZES: Final = range(1, reading.MOST_TEXT + 1)
+_NAME_SIZES: Final = range(1, base.MOST_TEXT + 1)
 
 
 class RamdiskError(Hook):
@@ -36,23 +35,27 @@ class ValidateInterfaces(Hook):
 
     def preprocess(self, inspection: Inspection) -> Changes:
         booted = boot_address(inspection.inventory)
-        interfaces = {
-            str(nic["name"]): nic | {"mac_address": mac, "pxe_enabled": mac == booted}
-            for nic in reading.objects(inspection.inventory, "interfaces")
-            if (mac := _address(nic)) is not None and len(str(nic.get("name") or "")) in _NAME_SIZES
-        }
+        interfaces: dict[str, Json] = {}
+        for nic in base.objects(inspection.inventory, "interfaces"):
+            name, address = str(nic.get("name") or ""), base.text(nic, "mac_address")
+            mac = idents.folded_mac(address)
+            if mac is None and idents.is_mac(address):
+                mac = str(address).lower()  # 00:00:00:00:00:00, which agents send of lo
+            if mac is not None and len(name) in _NAME_SIZES:
+                interfaces[name] = nic | {"mac_address": mac, "pxe_enabled": mac == booted}
         if not interfaces:
             raise errors.HardwareInspectionFailure(
                 reason="the inventory has no network interface with a name and a MAC address",
             )
-        choice = inspection.conf.add_ports
-        valid = {
-            name: nic
-            for name, nic in interfaces.items()
-            if idents.folded_mac(nic["mac_address"])
-            and not _is_loopback(name, nic)
-            and _is_chosen(nic, choice, booted)
-        }
+        choice, valid = inspection.conf.add_ports, dict[str, Json]()
+        for name, nic in interfaces.items():
+            ips = ips_of(nic)
+            is_loopback = name == "lo" or any(ip.is_loopback for ip in ips[:1])
+            is_chosen = bool(ips)
+            if choice != "active":
+                is_chosen = choice != "pxe" or booted is None or nic["pxe_enabled"]
+            if idents.folded_mac(nic["mac_address"]) and not is_loopback and is_chosen:
+                valid[name] = nic
         if not valid:
             raise errors.HardwareInspectionFailure(
                 reason=f"no interface of {', '.join(sorted(interfaces))} is one that "
@@ -72,38 +75,21 @@ def boot_address(inventory: Json) -> str | None:
 
     PXE writes it as 01-52-54-00-12-34-56, with the hardware type first.
     """
-    interface = reading.text(reading.part(inventory, "boot"), "pxe_interface")
+    interface = base.text(base.part(inventory, "boot"), "pxe_interface")
     if interface is None:
         return None
     return idents.folded_mac(interface) or idents.folded_mac(interface[3:])
-
-
-def _address(nic: Json) -> str | None:
-    """Return the MAC address; 00:00:00:00:00:00, which agents send of lo, is no port's."""
-    address = reading.text(nic, "mac_address")
-    is_mac = address is not None and idents.is_mac(address)
-    return idents.folded_mac(address) or (str(address).lower() if is_mac else None)
 
 
 def ips_of(nic: Json) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
     """Return the valid IP addresses of an interface, without zone and prefix."""
     ips = []
     for name in ("ipv4_address", "ipv6_address"):
-        address = reading.text(nic, name)
+        address = base.text(nic, name)
         if address is not None:
             with contextlib.suppress(ValueError):
                 ips.append(ipaddress.ip_address(address.partition("%")[0].partition("/")[0]))
     return ips
-
-
-def _is_loopback(name: str, nic: Json) -> bool:
-    return name == "lo" or any(ip.is_loopback for ip in ips_of(nic)[:1])
-
-
-def _is_chosen(nic: Json, choice: str, booted: str | None) -> bool:
-    if choice == "active":
-        return bool(ips_of(nic))
-    return choice != "pxe" or booted is None or bool(nic["pxe_enabled"])
 
 
 class Ports(Hook):
@@ -113,33 +99,23 @@ class Ports(Hook):
 
     def process(self, inspection: Inspection) -> Changes:
         conf, data = inspection.conf, inspection.plugin_data
-        has_boot_nic = boot_address(inspection.inventory) is not None
-        added = data["valid_interfaces"] if conf.add_ports != "disabled" else {}
-        return Changes(
-            new_ports={nic["mac_address"]: _port(nic, has_boot_nic) for nic in added.values()},
-            ports=_pxe_flags(inspection) if has_boot_nic and conf.update_pxe_enabled else {},
-            removed_ports=_superfluous(inspection),
-        )
-
-
-def _port(nic: Json, has_boot_nic: bool) -> Json:
-    """Return the fields of a new port; without a known boot interface, every port may boot."""
-    client = reading.text(nic, "client_id")
-    return {
-        "pxe_enabled": bool(nic["pxe_enabled"]) if has_boot_nic else True,
-        "extra": {"client-id": client} if client else {},
-    }
-
-
-def _pxe_flags(inspection: Inspection) -> Mapping[str, Json]:
-    booted = boot_address(inspection.inventory)
-    return {port.address: {"pxe_enabled": port.address == booted} for port in inspection.ports}
-
-
-def _superfluous(inspection: Inspection) -> frozenset[str]:
-    keep, data = inspection.conf.keep_ports, inspection.plugin_data
-    if keep == "all":
-        return frozenset()
-    present = {nic["mac_address"] for nic in data["all_interfaces"].values()}
-    kept = present if keep == "present" else set(data["macs"])
-    return frozenset(port.address for port in inspection.ports if port.address not in kept)
+        booted = boot_address(inspection.inventory)
+        addresses = [port.address for port in inspection.ports]
+        new_ports: dict[str, Json] = {}
+        for nic in data["valid_interfaces"].values() if conf.add_ports != "disabled" else ():
+            client = base.text(nic, "client_id")
+            new_ports[nic["mac_address"]] = {
+                # Without a known boot interface, every port may boot.
+                "pxe_enabled": booted is None or bool(nic["pxe_enabled"]),
+                "extra": {"client-id": client} if client else {},
+            }
+        flags: dict[str, Json] = {}
+        if booted is not None and conf.update_pxe_enabled:
+            flags = {address: {"pxe_enabled": address == booted} for address in addresses}
+        kept = addresses
+        if conf.keep_ports == "present":
+            kept = [nic["mac_address"] for nic in data["all_interfaces"].values()]
+        elif conf.keep_ports != "all":
+            kept = data["macs"]
+        removed = frozenset(addresses) - frozenset(kept)
+        return Changes(new_ports=new_ports, ports=flags, removed_ports=removed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bloomery.inspection import reading
+from bloomery.inspection import base
 from bloomery.inspection.base import Changes, Hook, Inspection
 
 
@@ -10,7 +10,7 @@ class Architecture(Hook):
     """properties.cpu_arch."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        architecture = reading.text(reading.part(inspection.inventory, "cpu"), "architecture")
+        architecture = base.text(base.part(inspection.inventory, "cpu"), "architecture")
         return Changes(properties={"cpu_arch": architecture}) if architecture else None
 
 
@@ -18,7 +18,7 @@ class Cpus(Hook):
     """properties.cpus."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        count = reading.number(reading.part(inspection.inventory, "cpu"), "count")
+        count = base.number(base.part(inspection.inventory, "cpu"), "count")
         return Changes(properties={"cpus": count}) if count is not None else None
 
 
@@ -26,7 +26,7 @@ class Memory(Hook):
     """properties.memory_mb."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        size_mib = reading.number(reading.part(inspection.inventory, "memory"), "physical_mb")
+        size_mib = base.number(base.part(inspection.inventory, "memory"), "physical_mb")
         return Changes(properties={"memory_mb": size_mib}) if size_mib is not None else None
 
 
@@ -34,8 +34,8 @@ class BootMode(Hook):
     """The capability boot_mode."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        boot = reading.part(inspection.inventory, "boot")
-        mode = reading.text(boot, "current_boot_mode")
+        boot = base.part(inspection.inventory, "boot")
+        mode = base.text(boot, "current_boot_mode")
         return Changes(capabilities={"boot_mode": mode}) if mode else None
 
 
@@ -43,7 +43,7 @@ class CpuCapabilities(Hook):
     """A capability for each CPU flag in [inspector]cpu_capabilities."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        flags = reading.part(inspection.inventory, "cpu").get("flags")
+        flags = base.part(inspection.inventory, "cpu").get("flags")
         flags = flags if isinstance(flags, list) else []
         names = inspection.conf.cpu_capabilities
         return Changes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
-from bloomery.lab.refusal import Rule, checked, needed
+from bloomery.lab.refusal import checked, needed
 from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, collection, ref, route
 from bloomery.lab.system import BIOS, factory_bios
 
@@ -76,24 +76,22 @@ def show_registry_file(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET", f"/Registries/{_REGISTRY}/en")
 def show_registry(bmc: SimulatedBmc, ask: Ask) -> Answer:
+    entries: list[Json] = []
+    for name, (value, rule) in BIOS.items():
+        kind: Json = {"Type": "Enumeration"}
+        if isinstance(rule, list):
+            kind["Value"] = [{"ValueName": v, "ValueDisplayName": v} for v in rule]
+        else:
+            kind["Type"] = _TYPES[rule]
+        entries.append({
+            "AttributeName": name, "DisplayName": name, "DefaultValue": value, "ReadOnly": False,
+            "ResetRequired": True, "Immutable": False, **kind,
+        })  # fmt: skip
     return {
         "@odata.type": "#AttributeRegistry.v1_3_2.AttributeRegistry",
         "Id": _REGISTRY, "Name": "BIOS attributes", "Language": "en", "OwningEntity": "Lab",
-        "RegistryVersion": "1.0.0",
-        "RegistryEntries": {
-            "Attributes": [_entry(name, value, rule) for name, (value, rule) in BIOS.items()],
-        },
+        "RegistryVersion": "1.0.0", "RegistryEntries": {"Attributes": entries},
     }  # fmt: skip
-
-
-def _entry(name: str, value: Any, rule: Rule) -> Json:
-    entry = {
-        "AttributeName": name, "DisplayName": name, "DefaultValue": value, "ReadOnly": False,
-        "ResetRequired": True, "Immutable": False, "Type": "Enumeration",
-    }  # fmt: skip
-    if isinstance(rule, list):
-        return entry | {"Value": [{"ValueName": v, "ValueDisplayName": v} for v in rule]}
-    return entry | {"Type": _TYPES[rule]}
 
 
 @route("GET", "/Systems/*/SecureBoot")

@@ -21,6 +21,7 @@ _MONITORS: Final = "/TaskService/TaskMonitors"
 
 @route("GET", "")
 def root(bmc: SimulatedBmc, ask: Ask) -> Answer:
+    expansions = dict.fromkeys(("ExpandAll", "Levels", "Links", "NoLinks"), bmc.rules.expands)
     return {
         "@odata.id": ROOT,
         "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
@@ -29,13 +30,10 @@ def root(bmc: SimulatedBmc, ask: Ask) -> Answer:
         "Links": {"Sessions": ref(_SESSIONS)},
         **{branch: ref(f"/{branch}") for branch in _BRANCHES},
         "Tasks": ref("/TaskService"),
-        "ProtocolFeaturesSupported": {"ExpandQuery": _expansions(bmc.rules.expands)},
+        "ProtocolFeaturesSupported": {
+            "ExpandQuery": expansions | ({"MaxLevels": 1} if bmc.rules.expands else {}),
+        },
     }  # fmt: skip
-
-
-def _expansions(offered: bool) -> Json:
-    kinds = dict.fromkeys(("ExpandAll", "Levels", "Links", "NoLinks"), offered)
-    return kinds | ({"MaxLevels": 1} if offered else {})
 
 
 @route("GET", "/SessionService")
@@ -102,22 +100,15 @@ def list_tasks(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET|DELETE", "/TaskService/(Tasks|TaskMonitors)/*")
 def show_task(bmc: SimulatedBmc, ask: Ask, kind: str, ident: str) -> Answer:
-    shown = _task(bmc, ident)
-    if ask.method == "DELETE":
-        bmc.tasks.pop(ident, None)
-        return NO_CONTENT
-    if kind == "TaskMonitors" and shown["TaskState"] == "Running":
-        return accepted(ident)._replace(document=shown)
-    return shown
-
-
-def _task(bmc: SimulatedBmc, ident: str) -> Json:
     task = bmc.tasks.get(ident)
     if task is None:
         raise missing(f"task {ident}")
+    if ask.method == "DELETE":
+        bmc.tasks.pop(ident, None)
+        return NO_CONTENT
     health = "Critical" if task["state"] == "Exception" else "OK"
     passed = (time.time() - task["start"]) / max(task["seconds"], 0.01)
-    shown = {
+    document = {
         "@odata.id": f"{ROOT}/TaskService/Tasks/{ident}", "@odata.type": "#Task.v1_4_3.Task",
         "Id": ident, "Name": task["name"], "TaskMonitor": f"{ROOT}{_MONITORS}/{ident}",
         "TaskState": task["state"], "TaskStatus": health, "StartTime": stamp(task["start"]),
@@ -125,8 +116,12 @@ def _task(bmc: SimulatedBmc, ident: str) -> Json:
         "Messages": [{"Message": task["why"], "Severity": health, "MessageId": "Lab.1.0.Task"}],
     }  # fmt: skip
     if task["payload"] is not None:
-        shown["Payload"] = task["payload"]
-    return shown | ({"EndTime": stamp(task["end"])} if task["end"] else {})
+        document["Payload"] = task["payload"]
+    if task["end"]:
+        document["EndTime"] = stamp(task["end"])
+    if kind == "TaskMonitors" and document["TaskState"] == "Running":
+        return accepted(ident)._replace(document=document)
+    return document
 
 
 # ------------------------------------------------------------------------------------ events

@@ -90,14 +90,9 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
             if part == "BMC":
                 bmc.restart(system)
 
-    name = f"update with {version}"
-    return services.accepted(bmc.begin(name, bmc.rules.update_s, apply, _payload(bmc, ask)))
-
-
-def _payload(bmc: SimulatedBmc, ask: Ask) -> dict[str, str] | None:
-    """Return the request for the task; makes with their own paths show none."""
-    if bmc.view is not None:
-        return None
-    return {
+    request = {
         "HttpOperation": ask.method, "TargetUri": ask.path, "JsonBody": json.dumps(ask.body),
     }  # fmt: skip
+    payload = request if bmc.view is None else None  # makes with their own paths show none
+    name = f"update with {version}"
+    return services.accepted(bmc.begin(name, bmc.rules.update_s, apply, payload))

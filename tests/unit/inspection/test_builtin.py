@@ -10,7 +10,7 @@ from bloomery import errors
 from bloomery.conductor import inspection
 from bloomery.conf import Conf
 from bloomery.conf.inspection import InspectionRules, Inspector
-from bloomery.inspection import builtin
+from bloomery.inspection import rule_check
 
 RULE = """
 - description: Racks
@@ -26,7 +26,7 @@ RULE = """
 def test_a_file_has_rules_in_the_form_of_the_api(tmp_path):
     path = tmp_path / "rules.yaml"
     path.write_text(RULE)
-    one, other = builtin.load(str(path))
+    one, other = rule_check.load_built_in(str(path))
     assert (one.uuid, one.priority, one.description) == ("built-in 0", 20000, "Racks")
     assert (other.uuid, other.sensitive, other.conditions) == ("mine", True, [])
 

@@ -393,8 +393,7 @@ def test_a_sensitive_rule_that_fails_tells_nothing_of_itself():
 
 
 def scope(reveal: Any = None) -> Scope:
-    work = draft()
-    names = {"node": engine._shown(work.node), "inventory": INVENTORY, "item": {"a.b": [[5]]}}
+    names = {**engine._scope(draft(), Budget(), None).names, "item": {"a.b": [[5]]}}
     return Scope(names=names, budget=Budget(), reveal=reveal)
 
 

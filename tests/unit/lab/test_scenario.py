@@ -8,9 +8,8 @@ import pytest
 from bloomery import errors
 from bloomery.cli.service import lab
 from bloomery.lab import scenario
-from bloomery.lab.seconds import Distribution, draw
 from bloomery.lab.simulation import Simulation
-from bloomery.lab.timers import Timers
+from bloomery.lab.timers import Distribution, Timers, draw
 from tests.kit.waiting import wait_for
 
 AGENT = {"api": "http://127.0.0.1:1"}
