@@ -76,7 +76,7 @@ def _changed(
     fields: frozenset[str],
     change: Callable[[Json, list[str]], None],
 ) -> Json:
-    """Return the changed field that a path leads into; None: removed.
+    """Return the changed field that a path leads into, with None for a removed one.
 
     The field is changed in place, as a failure discards the draft.  Raises Invalid.
     """

@@ -81,7 +81,7 @@ def value(template: Any, scope: Scope) -> Any:
     if isinstance(template, list):
         return [value(each, scope) for each in template]
     if isinstance(template, dict):
-        return {name: value(inner, scope) for name, inner in template.items()}
+        return {name: value(member, scope) for name, member in template.items()}
     return template
 
 
@@ -170,8 +170,8 @@ def _masked(part: Any) -> Any:
         if secrets.SEALED in part:
             return MASK
         return {
-            name: MASK if secrets.is_secret_key(str(name)) else _masked(inner)
-            for name, inner in part.items()
+            name: MASK if secrets.is_secret_key(str(name)) else _masked(member)
+            for name, member in part.items()
         }
     return [_masked(each) for each in part] if isinstance(part, list | tuple) else part
 

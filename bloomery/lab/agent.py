@@ -41,8 +41,8 @@ class Agent:
 
     def boot(self, command_line: str) -> None:
         """Begin anew: all that the agent knows is the command line of its kernel."""
-        words = dict(word.partition("=")[::2] for word in command_line.split())
-        self.kernel_token: str | None = words.get("ipa-agent-token")
+        parameters = dict(text.partition("=")[::2] for text in command_line.split())
+        self.kernel_token: str | None = parameters.get("ipa-agent-token")
         self.node: dict[str, Any] = {}
         self.config: dict[str, Any] = {}
 
@@ -53,8 +53,8 @@ class Agent:
         return self.kernel_token or lookup_token
 
     def try_to_look_up(self, **query: str) -> Any:
-        asked = {"addresses": ",".join(self.macs)} if self.macs else {}
-        text = "&".join(f"{name}={value}" for name, value in (asked | query).items())
+        query = ({"addresses": ",".join(self.macs)} if self.macs else {}) | query
+        text = "&".join(f"{name}={value}" for name, value in query.items())
         return self.api.get(f"/v1/lookup?{text}", version=self.version)
 
     def learn(self, document: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ class Agent:
     def try_to_hand_in(
         self, data: Any = None, *, version: str = "1.84", node_uuid: str | None = None
     ) -> Any:
-        """Post an inventory; None: this machine's."""
+        """Post an inventory, by default this machine's."""
         body = {"inventory": self.inventory()} if data is None else data
         query = "" if node_uuid is None else f"?node_uuid={node_uuid}"
         return self.api.post(f"/v1/continue_inspection{query}", body, version=version)

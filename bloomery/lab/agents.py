@@ -52,7 +52,7 @@ class Hardware(Protocol):
 
     @property
     def medium(self) -> str | None:
-        """The image, or ``network``, that the machine has booted; None: off, or its disk."""
+        """The image, or ``network``, that the machine has booted, or None: off, or its disk."""
 
     def reset(self, kind: str) -> None: ...
 

@@ -133,14 +133,14 @@ _SENSORS: Final = (
 class IpmiMachine:
     """One BMC: a process, and a folder of files with its state and behaviour.
 
-    ``look`` calls ``changed`` where the machine was started or stopped since the last look.
+    ``poll`` calls ``changed`` where the machine was started or stopped since the last poll.
     """
 
     def __init__(self, folder: Path, name: str, port: int, macs: tuple[str, ...] = ()) -> None:
         self.folder, self.name, self.port, self.macs = folder, name, port, macs
         self.changed: Callable[[], None] = lambda: None
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
-        self._last_look = (False, 0)
+        self._last_poll = (False, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._line: tuple[int, int] | None = None  # the machine's end and the BMC's
 
@@ -185,11 +185,11 @@ class IpmiMachine:
     def note(self, what: str) -> None:
         self.history.append((round(time.time(), 2), what))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         boots = self.folder / "boots"
         state = self.is_on, boots.stat().st_size if boots.exists() else 0
-        if state != self._last_look:
-            self._last_look = state
+        if state != self._last_poll:
+            self._last_poll = state
             self.note(f"power is {'On' if self.is_on else 'Off'}")
             self.changed()
 

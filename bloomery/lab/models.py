@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.lab.model import GENERIC, ROOT, Model
+from bloomery.lab.routing import HEALTHY, ref
 
 __all__ = ["ALL", "GENERIC", "of"]
 
 Json: TypeAlias = dict[str, Any]
 
-_OK: Final = {"State": "Enabled", "Health": "OK"}
 _ABSENT: Final = {"State": "Absent"}
 _RESET: Final = "#ComputerSystem.Reset"
 _ALLOWED: Final = "ResetType@Redfish.AllowableValues"
@@ -31,12 +31,8 @@ def of(name: str) -> Model:
         ) from None
 
 
-def _ref(path: str) -> Json:
-    return {"@odata.id": ROOT + path}
-
-
 def _members(path: str, *names: str) -> Json:
-    members = [_ref(f"{path}/{name}") for name in names]
+    members = [ref(f"{path}/{name}") for name in names]
     return {"Members@odata.count": len(members), "Members": members}
 
 
@@ -71,17 +67,17 @@ DMTF: Final = Model(
         "": {"Vendor": "Contoso", "Product": "UR99 1U Server"},
         "/Systems/437XR1138R2": {
             "Manufacturer": "Contoso", "Model": "3500RX", "Storage": None, "VirtualMedia": None,
-            "SimpleStorage": _ref("/Systems/437XR1138R2/SimpleStorage"),
+            "SimpleStorage": ref("/Systems/437XR1138R2/SimpleStorage"),
             "Boot": {"UefiTargetBootSourceOverride": "/0x31/0x33/0x01/0x01", "HttpBootUri": None},
         },
         "/Systems/437XR1138R2/SimpleStorage": _members("/Systems/437XR1138R2/SimpleStorage", "1"),
         "/Systems/437XR1138R2/SimpleStorage/1": {
-            "Id": "1", "Name": "Simple Storage Controller", "Status": _OK,
+            "Id": "1", "Name": "Simple Storage Controller", "Status": HEALTHY,
             "Devices": [
                 {"Name": "SATA Bay 1", "Manufacturer": "Contoso", "Model": "3000GT8",
-                 "CapacityBytes": 8_000_000_000_000, "Status": _OK},
+                 "CapacityBytes": 8_000_000_000_000, "Status": HEALTHY},
                 {"Name": "SATA Bay 2", "Manufacturer": "Contoso", "Model": "3000GT7",
-                 "CapacityBytes": 4_000_000_000_000, "Status": _OK},
+                 "CapacityBytes": 4_000_000_000_000, "Status": HEALTHY},
                 {"Name": "SATA Bay 3", "Status": _ABSENT},
             ],
         },
@@ -239,9 +235,9 @@ DELL: Final = Model(
             "Model": "16G Monolithic", "FirmwareVersion": "7.10.30.00", "VirtualMedia": None,
             "Links": {"Oem": {"Dell": {
                 "DellAttributes": [
-                    _ref(f"{_DELL_OEM}/DellAttributes/{name}") for name in (
+                    ref(f"{_DELL_OEM}/DellAttributes/{name}") for name in (
                         "System.Embedded.1", "LifecycleController.Embedded.1", "iDRAC.Embedded.1")],
-                **{name: _ref(f"{_DELL_OEM}/{name}") for name in (
+                **{name: ref(f"{_DELL_OEM}/{name}") for name in (
                     "DellJobService", "DellLCService", "DelliDRACCardService")},
             }}},
         },
@@ -275,7 +271,7 @@ LENOVO: Final = Model(
         "": {"Vendor": "Lenovo"},
         **_reset_info(
             "/Systems/1", _XCC_RESETS, Manufacturer="Lenovo", Model="ThinkSystem SR650 V2",
-            VirtualMedia=None, Links={"Chassis": [_ref("/Chassis/1"), _ref("/Chassis/3")]},
+            VirtualMedia=None, Links={"Chassis": [ref("/Chassis/1"), ref("/Chassis/3")]},
         ),
         "/Managers/1": {"Model": "Lenovo XClarity Controller", "FirmwareVersion": "AFBT30O 4.20"},
     },

@@ -25,7 +25,7 @@ from bloomery.lab.system import System
 from bloomery.lab.timers import draw
 
 Json = dict[str, Any]
-_POLL_S: Final = 0.5  # between two looks at the power of an IPMI machine
+_POLL_S: Final = 0.5  # between two polls of the power of an IPMI machine
 
 
 class Simulation:
@@ -117,7 +117,7 @@ class Simulation:
         self.stop()
 
     def _watch(self, machine: IpmiMachine) -> None:
-        machine.look()
+        machine.poll()
         self.crew.timers.call_in(_POLL_S, lambda: self._watch(machine))
 
     def _carry_out(self, number: int, event: Event) -> None:

@@ -139,7 +139,7 @@ class System:
 
     @property
     def medium(self) -> str | None:
-        """The image, or ``network``, that the machine has booted; None: off, or its disk."""
+        """The image, or ``network``, that the machine has booted, or None: off, or its disk."""
         if not self.is_on:
             return None
         return self.booted.get("image") or (

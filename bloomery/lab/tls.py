@@ -35,8 +35,8 @@ def certificate(folder: Path, serial: int = 1, *, starts_in_days: int = -1) -> t
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    plain = serialization.NoEncryption()
+    unsealed = serialization.NoEncryption()
     files = folder / "bmc.crt", folder / "bmc.key"
     files[0].write_bytes(signed.public_bytes(pem))
-    files[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    files[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, unsealed))
     return str(files[0]), str(files[1])

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 119_360,
-    "lines of the tests": 135_225,  # a row is read again after an event of an older release
+    "lines of the product": 118_801,
+    "lines of the tests": 135_223,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
     "lines of bloomery/cli": 9399,
@@ -23,11 +23,11 @@ LIMITS = {
     "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1974,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 16_383,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 16_059,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1651,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
-    "lines of bloomery/inspection": 2222,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 4508,  # BMCs that know BootNext alone
+    "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
+    "lines of bloomery/lab": 4380,  # BMCs that know BootNext alone
     "lines of bloomery/model": 4273,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 776,
-    "functions": 8574,
-    "functions of under ten lines, per mille": 820,  # long functions of revisions are gone
-    "one-caller helpers": 1460,
+    "files of the product": 769,
+    "functions": 8439,
+    "functions of under ten lines, per mille": 816,  # long functions of revisions are gone
+    "one-caller helpers": 1333,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

@@ -208,7 +208,7 @@ def run(
 
 
 def start_agent(task: DriverTask, conf: Conf, phase: str, *, boots: bool = True) -> Outcome:
-    """Boot the agent and cache its steps; ``boots`` False: the agent runs already."""
+    """Boot the agent, unless ``boots`` says that it runs already, and cache its steps."""
     params = ramdisk.kernel_parameters(conf)
     return substeps.run_in_order(
         task,

@@ -28,6 +28,7 @@ from bloomery.drivers.agent import (
     raid,
     ramdisk,
 )
+from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.model.node import Node
@@ -259,7 +260,8 @@ class AgentDeploy(CustomAgentDeploy):
         """Raise unless an agent can boot and can write the image of instance_info."""
         super().validate(task)  # first: cleaning needs only the agent
         image.check(task, self.conf)
-        if image.local_file(task) is not None or self._fetches(task):
+        source = str(task.opened(task.node.instance_info["image_source"]))
+        if sources.local_path(source) is not None or self._fetches(task):
             self._publication.base_url()
 
     def remote_files(self, task: base.DriverTask) -> list[base.RemoteFile]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from oslo_utils import strutils
@@ -163,11 +162,6 @@ def has_proxy(task: DriverTask, url: str) -> bool:
     """Return whether the node's agent reaches a URL by a proxy of its own."""
     name = _PROXIES.get(urllib.parse.urlsplit(url).scheme)
     return name is not None and task.driver_info.get(name) is not None
-
-
-def local_file(task: DriverTask) -> Path | None:
-    """Return the image on this host that a file URL names, or None for another URL."""
-    return sources.local_path(str(task.opened(task.node.instance_info["image_source"])))
 
 
 def parameters(task: DriverTask, conf: Conf, published: Published | None = None) -> Json:

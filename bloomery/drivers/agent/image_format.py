@@ -50,7 +50,7 @@ class Header:
 
 
 def is_converted(name: str | None, conf: Default) -> bool:
-    """Return whether images of this format become raw; None: a format that is not known yet."""
+    """Return whether images of this format, or of an unknown one (None), become raw."""
     return name in CONVERTED or (conf.force_raw_images and name != RAW)
 
 

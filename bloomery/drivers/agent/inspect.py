@@ -50,13 +50,20 @@ class AgentInspect(base.Inspect):
             if inventory := ramdisk.ask_inventory(task, self.conf):
                 return Done(result={"inventory": {"inventory": inventory}})
             info[ADDRESSES] = sorted(_bmc_addresses(task))
-        boot = self._boot_ramdisk if info.get(_MANAGED) else _boot_from_network
+
+        def prepare_boot() -> Outcome | None:
+            if info.get(_MANAGED):
+                params = ramdisk.kernel_parameters(self.conf, inspects=True)
+                return task.driver.boot.prepare_ramdisk(task, params)
+            task.driver.management.set_boot_device(task, "pxe", persistent=False)
+            return None
+
         outcome = substeps.run_in_order(
             task,
             "agent_inspect",
             lambda: ramdisk.switch_off(task),
             task.forget_agent,
-            lambda: boot(task),
+            prepare_boot,
             task.save,
             lambda: ramdisk.switch_on(task),
             lambda: WaitForCall(reason=_WAITS, then="same"),
@@ -100,20 +107,12 @@ class AgentInspect(base.Inspect):
             return False
         return own
 
-    def _boot_ramdisk(self, task: base.DriverTask) -> Outcome | None:
-        params = ramdisk.kernel_parameters(self.conf, inspects=True)
-        return task.driver.boot.prepare_ramdisk(task, params)
-
     def _switch_off(self, task: base.DriverTask) -> Outcome | None:
         if not self.conf.inspector.power_off:
             return None
         if task.node.disable_power_off:
             return task.driver.power.reboot(task)
         return ramdisk.switch_off(task)
-
-
-def _boot_from_network(task: base.DriverTask) -> None:
-    task.driver.management.set_boot_device(task, "pxe", persistent=False)
 
 
 def _forget(task: base.DriverTask) -> None:

@@ -261,8 +261,8 @@ def _type(descriptor: Json) -> str | None:
 
 
 def _text(descriptor: Json, part: str, name: str) -> str:
-    inner = descriptor.get(part)
-    return str(inner.get(name) or "") if isinstance(inner, dict) else ""
+    members = descriptor.get(part)
+    return str(members.get(name) or "") if isinstance(members, dict) else ""
 
 
 def _digest_of(descriptor: Any) -> str:

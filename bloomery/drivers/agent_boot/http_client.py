@@ -109,7 +109,7 @@ def login(url: str) -> Headers:
 
 def why(exc: urllib3.exceptions.HTTPError) -> str:
     fault = getattr(exc, "reason", None) or exc
-    return next((words for kind, words in _WHY if isinstance(fault, kind)), type(fault).__name__)
+    return next((reason for kind, reason in _WHY if isinstance(fault, kind)), type(fault).__name__)
 
 
 def _trust(verify_ca: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ PROPERTIES: Final = {
 }
 AGENT_TOKEN: Final = "ipa-agent-token"  # noqa: S105  a parameter, as ironic-python-agent reads it
 MOST: Final = 2047  # characters, also of ISOLINUX
-_WORD: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
+_TOKEN: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _UNFIT: Final = re.compile(r"[^ -~]|['\\]")
 
 
@@ -47,7 +47,7 @@ def command_line(
 
 def quoted_for_grub(line: str) -> str:
     """Return the command line with each word quoted for GRUB's shell."""
-    return " ".join("'" + word.replace('"', "") + "'" for word in _WORD.findall(line))
+    return " ".join("'" + text.replace('"', "") + "'" for text in _TOKEN.findall(line))
 
 
 def boot_interface(task: DriverTask) -> dict[str, str]:

@@ -84,11 +84,6 @@ class RateLimit:
     def suite(self, key: str) -> int | None:
         return self._suites.get(key)
 
-    def by_luck(self, key: str, suites: list[int | None]) -> list[int | None]:
-        """Return the suites with the one that worked last first."""
-        lucky = self.suite(key)
-        return sorted(suites, key=lambda suite: suite != lucky)
-
 
 RATE_LIMIT = RateLimit()
 
@@ -248,13 +243,15 @@ class IpmiBmc:
         raise self._unreachable(failed.masked_text, was_cut_short=was_cut_short) from None
 
     def _suites(self) -> list[int | None]:
-        """Return the node's own suite, or the configured ones, the last first."""
+        """Return the node's own suite, or the configured ones: what worked last, then the last."""
         if self.info.interface == "lan":
             return [None]
         if self.info.cipher_suite is not None:
             return [self.info.cipher_suite]
-        named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
-        return self._rate_limit.by_luck(self.info.key, named[::-1]) or [None]
+        suites: list[int | None] = [
+            int(each) for each in reversed(self._conf.cipher_suite_versions)
+        ]
+        return sorted(suites, key=lambda suite: suite != self.accepted_suite) or [None]
 
     def _unreachable(self, reason: str, *, was_cut_short: bool) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(

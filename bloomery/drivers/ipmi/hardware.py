@@ -49,11 +49,11 @@ class IpmitoolInterface(base.Interface):
     def __init__(self, conf: Conf) -> None:
         super().__init__(conf)
         self.gateway = gateway.of(conf)  # keeps the shared gateway alive
-        for word in conf.ipmi.cipher_suite_versions:
-            if not word.isdecimal():
+        for suite in conf.ipmi.cipher_suite_versions:
+            if not suite.isdecimal():
                 raise errors.CannotStart(
                     reason=f"cannot use the configuration, group [ipmi]: option "
-                    f"cipher_suite_versions takes numbers such as 3,17, not {word!r}",
+                    f"cipher_suite_versions takes numbers such as 3,17, not {suite!r}",
                 )
 
     def get_properties(self) -> dict[str, str]:

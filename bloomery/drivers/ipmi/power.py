@@ -96,7 +96,7 @@ class _Request:
         )
         self.acts = power_sequence.acts(task.node, target, boot_first)
         self.mark = power_sequence.recall(
-            task.node, target, first_turn=task.turn == 0
+            task.node, target, is_first_attempt=task.turn == 0
         ) or self._begin(0)
 
     @property
@@ -138,8 +138,8 @@ class _Request:
         act = self.acts[at]
         limits = self.conf.conductor
         own_s = limits.soft_power_off_timeout if act.soft else limits.power_state_change_timeout
-        asked_for = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
-        return Mark(target=self.target, at=at, until=power_sequence.deadline(asked_for or own_s))
+        timeout_s = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
+        return Mark(target=self.target, at=at, until=power_sequence.deadline(timeout_s or own_s))
 
     def _send(self) -> float | None:
         """Send the act's command; return the seconds until the poll, or None without a poll."""

@@ -85,10 +85,10 @@ def boot_commands(
     return [management.KEEP_BOOT_DEVICE, command] if keep_for_longer else [command]
 
 
-def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:
+def recall(node: Node, target: str, *, is_first_attempt: bool) -> Mark | None:
     """Return the position of this request, or None where it has not begun."""
     stored = node.driver_internal_info.get(KEY)
-    if stored is None or first_turn or stored["target"] != target:
+    if stored is None or is_first_attempt or stored["target"] != target:
         return None
     mark = Mark(**stored)
     late_s = (now() - datetime.fromisoformat(mark.until)).total_seconds()

@@ -258,8 +258,8 @@ def sentence(text: str, masked_text: str) -> str:
     """Return the explanation, followed by the masked message."""
     if is_about_suite(text):
         return f"it does not take this ipmi_cipher_suite: {masked_text}"
-    explained = next((words for part, (_, words) in _MEANINGS.items() if part in text), "")
-    return f"{explained}: {masked_text}" if explained else masked_text
+    reason = next((reason for part, (_, reason) in _MEANINGS.items() if part in text), "")
+    return f"{reason}: {masked_text}" if reason else masked_text
 
 
 def _has(text: str, parts: Sequence[str]) -> bool:

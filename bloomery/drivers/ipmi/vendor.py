@@ -71,10 +71,10 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
 
 def parse_bytes(text: Any) -> list[str]:
     """Parse ``0x06 0x01``.  Raises InvalidParameterValue."""
-    words = text.split() if isinstance(text, str) else []
-    wrong = [word for word in words if not _BYTE.fullmatch(word) or int(word, 0) > 0xFF]
-    if len(words) < 2 or wrong:
+    numbers = text.split() if isinstance(text, str) else []
+    wrong = [each for each in numbers if not _BYTE.fullmatch(each) or int(each, 0) > 0xFF]
+    if len(numbers) < 2 or wrong:
         raise errors.InvalidParameterValue(
             reason="argument raw_bytes must be two bytes or more, such as 0x06 0x01",
         )
-    return words
+    return numbers

@@ -25,11 +25,11 @@ class ParseLldp(Hook):
 
 def _parsed_lldp(inspection: Inspection) -> Iterator[tuple[str, Json]]:
     """Yield interface and parsed LLDP; agents send it in the inventory or beside it."""
-    beside = base.part(inspection.plugin_data, "lldp_raw")
+    raw = base.part(inspection.plugin_data, "lldp_raw")
     for nic in base.objects(inspection.inventory, "interfaces"):
         name = base.text(nic, "name")
         if name is not None:
-            parsed = lldp.parse(beside.get(name) or nic.get("lldp"))
+            parsed = lldp.parse(raw.get(name) or nic.get("lldp"))
             if parsed:
                 yield name, parsed
 

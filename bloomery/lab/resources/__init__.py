@@ -7,7 +7,6 @@ from bloomery.lab.resources import (
     chassis,
     dell,
     managers,
-    sensors,
     services,
     storage,
     systems,
@@ -15,5 +14,5 @@ from bloomery.lab.resources import (
 )
 
 __all__ = [
-    "bios", "chassis", "dell", "managers", "sensors", "services", "storage", "systems", "updates",
+    "bios", "chassis", "dell", "managers", "services", "storage", "systems", "updates",
 ]  # fmt: skip
