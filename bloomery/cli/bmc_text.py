@@ -17,7 +17,7 @@ from bloomery.cli import terminal
 Report = dict[str, Any]
 
 _WIDTH: Final = 110
-_MOST_REQUESTS: Final = 10  # that are shown
+_MOST_REQUESTS: Final = 10  # with a line each
 _FIRST_ERROR: Final = 400
 
 
@@ -35,7 +35,14 @@ def render(reports: Sequence[Report]) -> str:
         for line in _lines(report):
             console.print(escape(f"  {line}"))
         if report["checks"]:
-            console.print(_table(report["checks"]))
+            table = Table("feature", "works", "shows", "allowed", box=box.SIMPLE_HEAD)
+            for column in table.columns:
+                column.overflow = "fold"
+            for each in report["checks"]:
+                works = "yes" if each["works"] else "no"
+                allowed = ", ".join(each["allowed"])
+                table.add_row(each["name"], works, escape(each["detail"]), allowed)
+            console.print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -55,45 +62,27 @@ def _lines(report: Report) -> Iterator[str]:
     yield from (f"TLS {name}: {value}" for name, value in (report["tls"] or {}).items())
     yield from (f"quirk: {quirk}" for quirk in report["quirks"])
     if (media := report.get("boot_media")) is not None:
-        yield from (f"boot media: {line}" for line in _media_lines(media))
+        result = {
+            "fetched": f"fetched from {media['served_at']}",
+            "not fetched": f"inserted, and not fetched from {media['served_at']} within "
+            f"{media['waited_at_most_s']:g} s: this BMC may read it only when the machine boots",
+            "failed": f"failed: {media['reason']}",
+            "not tried": f"not tried: {media['reason']}",
+            "interrupted": "interrupted",
+        }[media["result"]]
+        yield f"boot media: {result}"
+        requests = media["requests"]
+        for each in requests[:_MOST_REQUESTS]:
+            line = f"{each['method']} by {each['client']} after {each['after_s']:.1f} s"
+            line += f": {each['status']}, {each['bytes']} bytes"
+            if each["status"] >= _FIRST_ERROR and each["path"]:
+                line += f", path {each['path']}"
+            line += f", range {each['range']}" if each["range"] else ""
+            line += f", User-Agent {each['user_agent']}" if each["user_agent"] else ""
+            yield f"boot media: {terminal.visible(line)}"
+        if len(requests) > _MOST_REQUESTS:
+            yield f"boot media: {len(requests) - _MOST_REQUESTS} more requests"
+        if media["left"] is not None:
+            yield f"boot media: the CD may still be inserted; eject it: {media['left']}"
     for key, value in report["driver_info"].items():
         yield f"driver_info: {key}={value}"
-
-
-def _media_lines(media: Report) -> Iterator[str]:
-    """Yield the result, a line for each of the first requests, and what is left to do."""
-    wait = f"{media['waited_at_most_s']:g} s"
-    yield {
-        "fetched": f"fetched from {media['served_at']}",
-        "not fetched": f"inserted, and not fetched from {media['served_at']} within {wait}: this "
-        "BMC may read it only when the machine boots",
-        "failed": f"failed: {media['reason']}",
-        "not tried": f"not tried: {media['reason']}",
-        "interrupted": "interrupted",
-    }[media["result"]]
-    requests = media["requests"]
-    yield from (terminal.visible(_request_line(each)) for each in requests[:_MOST_REQUESTS])
-    if len(requests) > _MOST_REQUESTS:
-        yield f"{len(requests) - _MOST_REQUESTS} more requests"
-    if media["left"] is not None:
-        yield f"the CD may still be inserted; eject it: {media['left']}"
-
-
-def _request_line(request: Report) -> str:
-    line = f"{request['method']} by {request['client']} after {request['after_s']:.1f} s"
-    line += f": {request['status']}, {request['bytes']} bytes"
-    other_path = request["path"] if request["status"] >= _FIRST_ERROR else None
-    extra = (
-        (other_path, "path"), (request["range"], "range"), (request["user_agent"], "User-Agent"),
-    )  # fmt: skip
-    return line + "".join(f", {name} {value}" for value, name in extra if value)
-
-
-def _table(checks: Sequence[Report]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("feature", "works", "shows", "allowed"):
-        table.add_column(heading, overflow="fold")
-    for each in checks:
-        works = "yes" if each["works"] else "no"
-        table.add_row(each["name"], works, escape(each["detail"]), ", ".join(each["allowed"]))
-    return table

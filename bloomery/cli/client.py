@@ -124,12 +124,12 @@ class Client:
     def _request(
         self, method: str, path: str, body: Any, headers: Mapping[str, str]
     ) -> urllib.request.Request:
-        plain = {"Content-Type": "application/json", _VERSION: VERSION}
+        common = {"Content-Type": "application/json", _VERSION: VERSION}
         return urllib.request.Request(  # noqa: S310  the operator's own URL
             self._url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={**plain, **self._headers(), **headers},
+            headers={**common, **self._headers(), **headers},
         )
 
     def _answer(
@@ -141,24 +141,21 @@ class Client:
             )
         except urllib.error.HTTPError as exc:
             with exc:
-                reason = _reason(exc.read(_MOST_FAULT))
-            if exc.code == http.client.UNAUTHORIZED:
-                reason = self._refused_login()
+                reason = _message(exc.read(_MOST_FAULT))
+            if exc.code == http.client.UNAUTHORIZED and self._user is None:
+                reason = (
+                    f"{self._url} needs a login: set OS_USERNAME and OS_PASSWORD, or name a cloud "
+                    "of clouds.yaml"
+                )
+            elif exc.code == http.client.UNAUTHORIZED:
+                reason = (
+                    f"{self._url} refuses the name or the password of {self._user}: correct "
+                    "OS_USERNAME and OS_PASSWORD, or clouds.yaml"
+                )
             raise ApiError(reason=f"{reason} (HTTP {exc.code})", answer=exc.code) from exc
         except (OSError, http.client.HTTPException) as exc:
             raise self._unanswered(exc) from exc
         return answer
-
-    def _refused_login(self) -> str:
-        if self._user is None:
-            return (
-                f"{self._url} needs a login: set OS_USERNAME and OS_PASSWORD, or name a cloud of "
-                "clouds.yaml"
-            )
-        return (
-            f"{self._url} refuses the name or the password of {self._user}: correct OS_USERNAME "
-            "and OS_PASSWORD, or clouds.yaml"
-        )
 
     def unusable(self, path: str, fault: str) -> ApiError:
         """Return the error of an answer that is not what the API promises."""
@@ -171,7 +168,7 @@ class Client:
         )
 
 
-def _reason(body: bytes) -> str:
+def _message(body: bytes) -> str:
     """Return the error message of either API, or the body as it is."""
     text = body.decode(errors="replace")
     try:

@@ -14,7 +14,7 @@ import base64
 import importlib
 import os
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,18 +60,18 @@ class Cloud:
 
 
 def find(name: str | None) -> Cloud:
-    """Return the cloud of that name; None: of $OS_CLOUD.  Raises CloudNotUsable."""
+    """Return the cloud of that name, or without one of $OS_CLOUD.  Raises CloudNotUsable."""
     settings = _settings(name or os.environ.get("OS_CLOUD"))
-    named = name or os.environ.get("OS_CLOUD") or DEFAULT
+    label = name or os.environ.get("OS_CLOUD") or DEFAULT
     user = settings["auth"].get("username")
     login = _login(settings)
     tls = _tls(settings)
     url = settings.get("orchestration_endpoint_override") or login.endpoint("orchestration")
     if not url:
-        raise CloudNotUsable(reason=f"cloud {named} has no orchestration endpoint")
+        raise CloudNotUsable(reason=f"cloud {label} has no orchestration endpoint")
     nodes_url = settings.get("baremetal_endpoint_override") or login.endpoint("baremetal")
     return Cloud(
-        name=named,
+        name=label,
         orchestration=Client(url, login.headers, tls, user),
         extensions=Client(url.rpartition("/v1/")[0] or url, login.headers, tls, user),
         baremetal=Client(nodes_url, login.headers, tls, user) if nodes_url else None,
@@ -96,10 +96,27 @@ def find_nodes(name: str | None) -> Client:
 
 def _settings(name: str | None) -> Json:
     """Merge the cloud's settings: clouds.yaml, the secure file, then OS_* variables."""
+    file = os.environ.get("OS_CLIENT_CONFIG_FILE")
+    places = [Path(file)] if file else []
+    if not file and name is not None:
+        places = [Path("clouds.yaml"), Path("~/.config/openstack/clouds.yaml").expanduser()]
+        places.append(Path("/etc/openstack/clouds.yaml"))
+    if not file:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        places.append(state / "bloomery" / "clouds.yaml")
+    path = next((each for each in places if each.is_file()), None)
+    if path is None and file:
+        raise CloudNotUsable(
+            reason=f"OS_CLIENT_CONFIG_FILE names {file}, which is not there; "
+            "bloomery serve writes it at its start"
+        )
     settings: Json = {}
-    path = _file(name)
     if path is not None:
-        settings = _cloud_in(path, name or DEFAULT)
+        clouds = _clouds(path)
+        if (name or DEFAULT) not in clouds:
+            names = ", ".join(sorted(clouds)) or "none"
+            raise CloudNotUsable(reason=f"{path} has no cloud {name or DEFAULT}; it has {names}")
+        settings = dict(clouds[name or DEFAULT] or {})
     secure = os.environ.get("OS_CLIENT_SECURE_FILE")
     auth = dict(settings.get("auth") or {})
     if secure:
@@ -113,35 +130,6 @@ def _settings(name: str | None) -> Json:
             "OS_CLIENT_CONFIG_FILE at the one in the state dir of bloomery serve"
         )
     return {**settings, "auth": auth, "auth_type": kind or "password"}
-
-
-def _file(name: str | None) -> Path | None:
-    present = next((path for path in _places(name) if path.is_file()), None)
-    if present is None and (named := os.environ.get("OS_CLIENT_CONFIG_FILE")):
-        raise CloudNotUsable(
-            reason=f"OS_CLIENT_CONFIG_FILE names {named}, which is not there; "
-            "bloomery serve writes it at its start"
-        )
-    return present
-
-
-def _places(name: str | None) -> Iterator[Path]:
-    if named := os.environ.get("OS_CLIENT_CONFIG_FILE"):
-        yield Path(named)
-        return
-    if name is not None:
-        yield from (Path("clouds.yaml"), Path("~/.config/openstack/clouds.yaml").expanduser())
-        yield Path("/etc/openstack/clouds.yaml")
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    yield state / "bloomery" / "clouds.yaml"
-
-
-def _cloud_in(path: Path, name: str) -> Json:
-    clouds = _clouds(path)
-    if name not in clouds:
-        names = ", ".join(sorted(clouds)) or "none"
-        raise CloudNotUsable(reason=f"{path} has no cloud {name}; it has {names}")
-    return dict(clouds[name] or {})
 
 
 def _clouds(path: Path) -> Json:
@@ -189,10 +177,6 @@ def _login(settings: Json) -> _Login:
         pair = f"{auth['username']}:{auth['password']}".encode()
         header = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         return _Login(headers=lambda: header, endpoint=lambda service: auth.get("endpoint"))
-    return _keystone_login(settings)
-
-
-def _keystone_login(settings: Json) -> _Login:
     exceptions = importlib.import_module("keystoneauth1.exceptions")
     loading = importlib.import_module("keystoneauth1.loading")
     sessions = importlib.import_module("keystoneauth1.session")
@@ -200,8 +184,8 @@ def _keystone_login(settings: Json) -> _Login:
         os.environ.get("OS_CACERT") or settings.get("cacert") or True
     )
     try:
-        loader = loading.get_plugin_loader(settings["auth_type"])
-        plugin = loader.load_from_options(**settings["auth"])
+        loader = loading.get_plugin_loader(kind)
+        plugin = loader.load_from_options(**auth)
     except exceptions.ClientException as exc:
         raise CloudNotUsable(reason=f"cannot log in: {exc}") from exc
     session = sessions.Session(auth=plugin, verify=verify)

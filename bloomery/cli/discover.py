@@ -18,7 +18,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -29,7 +29,7 @@ from bloomery.fetching import Address
 _MOST_ADDRESSES: Final = 4096
 _AT_ONCE: Final = 64
 _MOST_BYTES: Final = 65536  # of a service root
-_SHOWN: Final = 64  # characters of what a BMC says of itself
+_MOST_CHARS: Final = 64  # characters of what a BMC says of itself
 _DELL: Final = "Dell"
 # ASF 2.0: RMCP version 6, no acknowledgement, class ASF; enterprise 4542, Presence Ping, tag 0.
 _PING: Final = bytes.fromhex("0600ff06 000011be 80000000")
@@ -59,7 +59,7 @@ class Pace:
     _next_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take_turn(self) -> None:
+    def wait_for_slot(self) -> None:
         with self._lock:
             now = self.clock()
             at = max(self._next_at, now)
@@ -76,7 +76,7 @@ class Prober:
     ipmi_port: int = 623
 
     def probe(self, address: Address) -> Bmc | None:
-        self.pace.take_turn()
+        self.pace.wait_for_slot()
         return self._redfish(address) or self._ipmi(address)
 
     def _redfish(self, address: Address) -> Bmc | None:
@@ -84,11 +84,24 @@ class Prober:
         for scheme, default in (("https", 443), ("http", 80)):
             port = "" if self.redfish_port == default else f":{self.redfish_port}"
             url = f"{scheme}://{host}{port}"
+            # no login is needed, and nothing secret is sent or taken: certificates are not verified
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            until_s = time.monotonic() + self.timeout_s  # of the whole answer
+            connection = fetching.Connection(
+                urllib.parse.urlsplit(url), fetching.resolved, until_s, context
+            )
             try:
-                root = self._service_root(url)
+                connection.request("GET", "/redfish/v1/", headers=fetching.HEADERS)
+                with connection.getresponse() as answer:
+                    root = parsing.load_json(connection.content(answer, _MOST_BYTES))
             except ssl.SSLError:
                 continue  # it speaks, but not TLS
             except (http.client.HTTPException, OSError, ValueError):
+                return None
+            finally:
+                connection.end()
+            if not isinstance(root, dict) or "RedfishVersion" not in root:
                 return None
             vendor = _text(root.get("Vendor"))
             driver = "idrac" if vendor.startswith(_DELL) else "redfish"
@@ -98,42 +111,19 @@ class Prober:
             )  # fmt: skip
         return None
 
-    def _service_root(self, url: str) -> dict[str, Any]:
-        """Return the service root, which needs no login; the time limit covers the answer."""
-        until_s = time.monotonic() + self.timeout_s
-        connection = fetching.Connection(
-            urllib.parse.urlsplit(url), fetching.resolved, until_s, _unverified()
-        )
-        try:
-            connection.request("GET", "/redfish/v1/", headers=fetching.HEADERS)
-            with connection.getresponse() as answer:
-                root = parsing.load_json(connection.content(answer, _MOST_BYTES))
-        finally:
-            connection.end()
-        if not isinstance(root, dict) or "RedfishVersion" not in root:
-            raise ValueError(f"{url} is no service of Redfish")
-        return root
-
     def _ipmi(self, address: Address) -> Bmc | None:
         family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM) as asked:
-            asked.settimeout(self.timeout_s)
+        with socket.socket(family, socket.SOCK_DGRAM) as client:
+            client.settimeout(self.timeout_s)
             try:
-                asked.connect((str(address), self.ipmi_port))
-                asked.send(_PING)
-                answer = asked.recv(_MOST_BYTES)
+                client.connect((str(address), self.ipmi_port))
+                client.send(_PING)
+                answer = client.recv(_MOST_BYTES)
             except OSError:
                 return None
         if len(answer) <= _PONG_TYPE_AT or answer[_PONG_TYPE_AT] != _PONG:
             return None
         return Bmc(name=_name(address), driver="ipmi", bmc=str(address))
-
-
-def _unverified() -> ssl.SSLContext:
-    """Return a context without verification: nothing secret is sent or taken."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 def _name(address: Address) -> str:
@@ -142,7 +132,7 @@ def _name(address: Address) -> str:
 
 def _text(value: object) -> str:
     """Return a text of a BMC in one short line; other values are no text."""
-    return terminal.visible(value)[:_SHOWN] if isinstance(value, str) else ""
+    return terminal.visible(value)[:_MOST_CHARS] if isinstance(value, str) else ""
 
 
 def find(addresses: Iterable[Address], prober: Prober) -> Iterator[Bmc]:
@@ -206,13 +196,13 @@ def discover(
     for bmc in find(addresses, prober):
         bmcs.append(bmc)
         if not as_json:
-            click.echo(_row(bmc))
+            click.echo(csv_row(bmc))
     if as_json:
         click.echo(terminal.as_json([asdict(bmc) for bmc in bmcs], indent=2))
     click.echo(f"{len(bmcs)} BMCs answered at {len(addresses)} addresses", err=True)
 
 
-def _row(bmc: Bmc) -> str:
+def csv_row(bmc: Bmc) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(
         map(terminal.csv_cell, [bmc.name, bmc.driver, bmc.bmc, "", "", bmc.vendor, bmc.product])

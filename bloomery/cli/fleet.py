@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -109,27 +109,36 @@ class Fleet:
 
     def watch(self, state: str, field: str = "provision_state") -> None:
         """Show the nodes until ``field`` of all is ``state``.  Raises FleetStuck."""
-        names = self._names
         give_up_at = time.monotonic() + (self._limit_s or float("inf"))
-        with self._live() as live:
+        # a table that is redrawn in place; without a terminal each change is a line
+        live = None
+        if self._console.is_terminal:
+            live = rich.live.Live(console=self._console, refresh_per_second=10)
+        with live or nullcontext():
             while True:
-                nodes = self._look(field)
+                nodes = self._poll(field)
                 if live is not None:
-                    live.update(self._table(nodes))
-                stuck = [nodes[name] for name in names if _failed(nodes[name], state, field)]
-                if stuck or time.monotonic() > give_up_at:
-                    raise _stuck(nodes, state, field, is_late=not stuck)
-                if all(_arrived(nodes[name], state, field) for name in names):
+                    live.update(_table(nodes))
+                failed = [name for name, node in nodes.items() if _has_failed(node, state, field)]
+                if failed or time.monotonic() > give_up_at:
+                    break
+                if all(_has_arrived(node, state, field) for node in nodes.values()):
                     return
                 time.sleep(_POLL_S)
+        # the nodes that have failed; if none has, those on their way
+        reasons = {
+            name: f"{node['name'] or node['uuid']} is in {node[field]}: "
+            f"{node['last_error'] or 'it is on its way, and the time for the watch is over'}"
+            for name, node in nodes.items()
+            if (name in failed if failed else not _has_arrived(node, state, field))
+        }
+        raise FleetStuck(
+            reason=f"cannot take every node to {state}: {'; '.join(reasons.values())}",
+            nodes=reasons,
+        )
 
-    def _live(self) -> AbstractContextManager[rich.live.Live | None]:
-        """Return a table that is redrawn in place; without a terminal each change is a line."""
-        if self._console.is_terminal:
-            return rich.live.Live(console=self._console, refresh_per_second=10)
-        return nullcontext()
-
-    def _look(self, field: str) -> dict[str, dict[str, Any]]:
+    def _poll(self, field: str) -> dict[str, dict[str, Any]]:
+        """Return the nodes by name; without a terminal, print those that have changed."""
         nodes = {
             name: self._client.get(f"/v1/nodes/{name}?fields={_FIELDS}") for name in self._names
         }
@@ -141,41 +150,27 @@ class Fleet:
         self._seen = nodes
         return nodes
 
-    def _table(self, nodes: dict[str, dict[str, Any]]) -> rich.table.Table:
-        table = rich.table.Table("node", "state", "power", "step", "error")
-        for name, node in nodes.items():
-            state = node["provision_state"]
-            step = (node["deploy_step"] or node["clean_step"] or {}).get("step", "")
-            style = _STYLES.get(state, "red" if "fail" in state or state == "error" else "yellow")
-            table.add_row(
-                name, f"[{style}]{state}", node["power_state"] or "", step,
-                rich.markup.escape(terminal.visible(node["last_error"] or "")),
-            )  # fmt: skip
-        return table
+
+def _table(nodes: dict[str, dict[str, Any]]) -> rich.table.Table:
+    table = rich.table.Table("node", "state", "power", "step", "error")
+    for name, node in nodes.items():
+        state = node["provision_state"]
+        step = (node["deploy_step"] or node["clean_step"] or {}).get("step", "")
+        style = _STYLES.get(state, "red" if "fail" in state or state == "error" else "yellow")
+        table.add_row(
+            name, f"[{style}]{state}", node["power_state"] or "", step,
+            rich.markup.escape(terminal.visible(node["last_error"] or "")),
+        )  # fmt: skip
+    return table
 
 
-def _arrived(node: dict[str, Any], state: str, field: str) -> bool:
+def _has_arrived(node: dict[str, Any], state: str, field: str) -> bool:
     is_switching = field == "power_state" and node["target_power_state"] is not None
     return node[field] == state and node["reservation"] is None and not is_switching
 
 
-def _failed(node: dict[str, Any], state: str, field: str) -> bool:
+def _has_failed(node: dict[str, Any], state: str, field: str) -> bool:
     """Has the node failed?  A failed node has an error and no lock."""
     now = node[field] or ""
     fell_back = node["last_error"] is not None and node["reservation"] is None and now != state
     return "fail" in now or now == "error" or fell_back
-
-
-def _stuck(
-    nodes: dict[str, dict[str, Any]], state: str, field: str, *, is_late: bool
-) -> FleetStuck:
-    """Return the error with the nodes that have failed; with those on their way if none has."""
-    reasons = {
-        name: f"{node['name'] or node['uuid']} is in {node[field]}: "
-        f"{node['last_error'] or 'it is on its way, and the time for the watch is over'}"
-        for name, node in nodes.items()
-        if (not _arrived(node, state, field) if is_late else _failed(node, state, field))
-    }
-    return FleetStuck(
-        reason=f"cannot take every node to {state}: {'; '.join(reasons.values())}", nodes=reasons
-    )

@@ -46,7 +46,7 @@ COMMANDS: Final = {
     "demo": Command("service.demo:demo", "Show simulated servers being deployed."),
     "discover": Command("discover:discover", "Find BMCs in networks, and write them for enrol."),
     "import": Command("imports.commands:imports", "Take the machines of an Ironic over."),
-    "export": Command("exports.commands:exports", "Hand machines to an Ironic, the way back."),
+    "export": Command("handover:exports", "Hand machines to an Ironic, the way back."),
     "enrol": Command("enrol.commands:enrol", "Create nodes from files of machines."),
     "node": Command(
         "node_commands:node", "List, explain, deploy and switch machines of a service."

@@ -76,7 +76,13 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
     """List the nodes, each with its problem."""
     client = find()
     if state is not None:
-        _check_state(client, state)
+        names = [each["name"] for each in client.get("/ext/v1/states")["states"]]
+        if state not in names:
+            raise click.BadParameter(
+                f"there is no state {state!r}.{errors.nearest(state, names)} The states: "
+                f"{', '.join(names)}",
+                param_hint="--state",
+            )
     rows = [
         row for row in client.pages("/ext/v1/nodes?limit=1000", "nodes")
         if state in (None, row["provision_state"]) and (row["cause"] or not problems)
@@ -96,17 +102,6 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
          row["resource_class"] or "-", terminal.brief(row["cause"] or ""))
         for row in rows
     )])  # fmt: skip
-
-
-def _check_state(client: Client, state: str) -> None:
-    """Raise BadParameter unless the service has that provision state."""
-    names = [each["name"] for each in client.get("/ext/v1/states")["states"]]
-    if state not in names:
-        raise click.BadParameter(
-            f"there is no state {state!r}.{errors.nearest(state, names)} The states: "
-            f"{', '.join(names)}",
-            param_hint="--state",
-        )
 
 
 @node.command()
@@ -138,7 +133,7 @@ def why(find: Find, node: str, as_json: bool) -> None:
         return
     target = document["target_provision_state"]
     state = document["provision_state"] + (f", on the way to {target}" if target else "")
-    terminal.echo(f"{_name(document)}: {state}")
+    terminal.echo(f"{document['name'] or document['uuid']}: {state}")
     terminal.echo(f"  {document['cause']}")
     if step := document["step"]:
         others = document["cause"] + document["next_action"]
@@ -260,9 +255,15 @@ def deploy(
     watching: Watching,
 ) -> None:  # fmt: skip
     """Deploy available nodes."""
+    values = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise click.UsageError(f"--set needs KEY=VALUE, not {key}")
+        values[key.replace("~", "~0").replace("/", "~1")] = value  # as a JSON pointer
     patch = [
-        {"op": "add", "path": f"/instance_info/{_pointer(key)}", "value": value}
-        for key, value in _info(pairs).items()
+        {"op": "add", "path": f"/instance_info/{key}", "value": value}
+        for key, value in values.items()
     ]
     orders = Orders(find(), nodes, "deploy", watching)
     if patch:
@@ -371,10 +372,10 @@ def _provision(orders: Orders, target: str, state: str) -> None:
     orders.end()
 
 
-def _get(client: Client, node: str, root: str = "", below: str = "") -> Json:
+def _get(client: Client, node: str, root: str = "", subpath: str = "") -> Json:
     """Return a document of a node.  Raises NodeNotThere."""
     try:
-        document: Json = client.get(f"{root}{path_of(node)}{below}")
+        document: Json = client.get(f"{root}{path_of(node)}{subpath}")
     except ApiError as exc:
         if exc.facts["answer"] == HTTPStatus.NOT_FOUND:
             raise NodeNotThere(node=node) from None
@@ -382,26 +383,8 @@ def _get(client: Client, node: str, root: str = "", below: str = "") -> Json:
     return document
 
 
-def _name(document: Json) -> str:
-    return str(document["name"] or document["uuid"])
-
-
 def _listed(nodes: Sequence[str]) -> str:
     return nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
-
-
-def _info(pairs: Iterable[str]) -> dict[str, str]:
-    info = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise click.UsageError(f"--set needs KEY=VALUE, not {key}")
-        info[key] = value
-    return info
-
-
-def _pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _entry(entry: Json) -> tuple[Any, ...]:

@@ -34,15 +34,15 @@ LEGEND: Final = {
     "?": "depends on values that come later",
 }
 OUTPUT_SIGNS: Final = {"create": "+", "update": "~", "delete": "-"}
-WORDS: Final = {"refuse": "would fail", "patch": "update in place"}
-CHANGING: Final = [word for word in SIGNS if word not in ("wait", "refuse")]
-SHOWN_LEAVES: Final = 5  # of one resource, and resources of one stage
-SHOWN_STAGES: Final = 20
+PHRASES: Final = {"refuse": "would fail", "patch": "update in place"}
+CHANGING: Final = [action for action in SIGNS if action not in ("wait", "refuse")]
+MOST_LINES: Final = 5  # of differences of one resource, and resources of one stage
+MOST_STAGES: Final = 20
 MINUTE_S, HOUR_S = 60, 3600
 
 
 def text(plan: Json, *, unchanged: bool = False) -> str:
-    """Return the steps in order, the legend of signs, and the summary.
+    """Return the steps in order, the stages, the legend of signs, and the summary.
 
     ``unchanged``: resources without a change follow the steps.
     """
@@ -53,51 +53,21 @@ def text(plan: Json, *, unchanged: bool = False) -> str:
             ("", each["resource"], each["type"], "unchanged", "") for each in plan["unchanged"]
         ]
     lines = terminal.columns(rows) if rows else []
-    parts = [[*_with_leaves(lines[: len(steps)], steps), *lines[len(steps) :]]]
-    parts += [_order(plan), _outputs(plan)]
-    parts += [[*_legend(steps), *_warnings(plan), summary(plan)]]
-    return "\n\n".join("\n".join(part) for part in parts if part)
-
-
-def _with_leaves(lines: Sequence[str], steps: Sequence[Json]) -> Iterator[str]:
-    for line, step in zip(lines, steps, strict=True):
-        yield line
-        yield from (f"     {leaf}" for leaf in _leaves(step))
-
-
-def _legend(steps: Sequence[Json]) -> list[str]:
-    """Return the legend of a plan's signs, in the order of the table."""
+    resources = []
+    for line, step in zip(lines[: len(steps)], steps, strict=True):
+        resources.append(line)
+        resources += (f"     {difference}" for difference in _differences(step))
+    resources += lines[len(steps) :]
     signs = {SIGNS[step["action"]] for step in steps}
     if not all(step["certain"] for step in steps):
         signs.add("?")
     meanings = [f"{sign} {meaning}" for sign, meaning in LEGEND.items() if sign in signs]
-    return [f"signs: {', '.join(meanings)}"] if meanings else []
-
-
-def _outputs(plan: Json) -> list[str]:
-    signed = [f"{OUTPUT_SIGNS[verb]} {name}" for name, verb in plan["outputs"].items()]
-    return [terminal.visible(f"outputs: {', '.join(signed)}")] if signed else []
-
-
-def _warnings(plan: Json) -> list[str]:
-    return [terminal.visible(f"warning: {each}") for each in plan.get("warnings", ())]
-
-
-def _order(plan: Json) -> list[str]:
-    """Return the stages of a plan that has machines: parallel steps, and their order."""
-    stages: dict[int, list[str]] = {}
-    for step in plan["steps"]:
-        stages.setdefault(step["stage"], []).append(f"{SIGNS[step['action']]}{step['resource']}")
-    if not plan["machines"] or len(plan["steps"]) == 1:
-        return []
-    lines = [f"stage {number}: {_names(stages[number])}" for number in sorted(stages)]
-    rest = len(lines) - SHOWN_STAGES
-    return [*lines[:SHOWN_STAGES], *([f"and {rest} more stages"] if rest > 0 else [])]
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_LEAVES} more" if len(names) > SHOWN_LEAVES else ""
-    return terminal.visible(f"{', '.join(names[:SHOWN_LEAVES])}{more}")
+    end = [f"signs: {', '.join(meanings)}"] if meanings else []
+    end += (terminal.visible(f"warning: {each}") for each in plan.get("warnings", ()))
+    outputs = [f"{OUTPUT_SIGNS[verb]} {name}" for name, verb in plan["outputs"].items()]
+    output_lines = [terminal.visible(f"outputs: {', '.join(outputs)}")] if outputs else []
+    parts = (resources, _stages(plan), output_lines, [*end, summary(plan)])
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def _groups_first(steps: Sequence[Json]) -> list[Json]:
@@ -111,10 +81,60 @@ def _groups_first(steps: Sequence[Json]) -> list[Json]:
     def place(numbered: tuple[int, Json]) -> tuple[int, ...]:
         number, step = numbered
         parts = step["resource"].split("/")
-        above = tuple(first["/".join(parts[: depth + 1])] for depth in range(len(parts)))
-        return (*above, number) if step["action"] == "wait" else above
+        parents = tuple(first["/".join(parts[: depth + 1])] for depth in range(len(parts)))
+        return (*parents, number) if step["action"] == "wait" else parents
 
     return [step for _, step in sorted(enumerate(steps), key=place)]
+
+
+def _row(step: Json) -> tuple[str, str, str, str, str]:
+    action = step["action"]
+    doubt = "" if step["certain"] else "?"
+    phrase = PHRASES.get(action, str(action))
+    if doubt:
+        phrase = phrase.replace("would", "may")
+    if step["loses_data"] and action != "rebuild":
+        phrase += ", its data is lost"
+    if step["loses_data"] and step.get("node"):
+        phrase += f" (node {step['node']})"
+    takes = duration(step["takes"])
+    if action == "refuse":
+        takes = ""
+    elif step["verbs"] and not takes:
+        takes = "no experience yet"
+    reason = "; ".join(part for part in (step["reason"], takes) if part)
+    return f"{SIGNS[action]}{doubt}", step["resource"], step["type"], phrase, reason
+
+
+def _differences(step: Json) -> Iterator[str]:
+    """Yield a line for each of the first values that differ."""
+    differences = step["differences"]
+    for each in differences[:MOST_LINES]:
+        after = terminal.brief(each["after"])
+        if "known_after" in each:
+            after = f"(known after {each['known_after']})"
+        before = terminal.brief(each["before"])
+        hidden = f" ({each['hidden']})" if "hidden" in each else ""
+        yield terminal.visible(f"{each['path']}: {before} -> {after}{hidden}")
+    if len(differences) > MOST_LINES:
+        yield f"and {len(differences) - MOST_LINES} more"
+
+
+def _stages(plan: Json) -> list[str]:
+    """Return the stages of a plan that has machines: parallel steps, and their order."""
+    stages: dict[int, list[str]] = {}
+    for step in plan["steps"]:
+        stages.setdefault(step["stage"], []).append(f"{SIGNS[step['action']]}{step['resource']}")
+    if not plan["machines"] or len(plan["steps"]) == 1:
+        return []
+    lines = [f"stage {number}: {_names(stages[number])}" for number in sorted(stages)]
+    rest = len(lines) - MOST_STAGES
+    return [*lines[:MOST_STAGES], *([f"and {rest} more stages"] if rest > 0 else [])]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LINES} more" if len(names) > MOST_LINES else ""
+    return terminal.visible(f"{', '.join(names[:MOST_LINES])}{more}")
 
 
 def changes_anything(plan: Json) -> bool:
@@ -124,7 +144,15 @@ def changes_anything(plan: Json) -> bool:
 def summary(plan: Json) -> str:
     """Summarise the steps, the most machines at once, and the duration."""
     counts = plan["summary"]
-    parts = [f"{counts[word]} to {_counted(plan, word)}" for word in CHANGING if counts.get(word)]
+    parts = []
+    for action in CHANGING:
+        if not counts.get(action):
+            continue
+        part = f"{counts[action]} to {PHRASES.get(action, action)}"
+        losing = [step["loses_data"] for step in plan["steps"] if step["action"] == action]
+        if any(losing):
+            part += " (data lost)" if all(losing) else f" ({sum(losing)} with data lost)"
+        parts.append(part)
     if refused := [step for step in plan["steps"] if step["action"] == "refuse"]:
         would = "would" if any(step["certain"] for step in refused) else "may"
         parts.append(f"it {would} fail at {_names([step['resource'] for step in refused])}")
@@ -136,15 +164,6 @@ def summary(plan: Json) -> str:
         takes = duration(plan["takes"]) or "no experience yet how long that takes"
         return f"{', '.join(parts)}; {machines}; {takes}."
     return f"{', '.join(parts)}."
-
-
-def _counted(plan: Json, word: str) -> str:
-    """Return how many steps have an action, and how many of these lose data."""
-    losing = [step["loses_data"] for step in plan["steps"] if step["action"] == word]
-    words = WORDS.get(word, word)
-    if not any(losing):
-        return words
-    return f"{words} (data lost)" if all(losing) else f"{words} ({sum(losing)} with data lost)"
 
 
 def duration(takes: Json | None) -> str:
@@ -161,35 +180,3 @@ def span(seconds: float) -> str:
     if seconds < HOUR_S:
         return f"{seconds / MINUTE_S:.0f} min"
     return f"{seconds / HOUR_S:.1f} h"
-
-
-def _row(step: Json) -> tuple[str, str, str, str, str]:
-    action = step["action"]
-    doubt = "" if step["certain"] else "?"
-    words = WORDS.get(action, str(action))
-    if doubt:
-        words = words.replace("would", "may")
-    if step["loses_data"] and action != "rebuild":
-        words += ", its data is lost"
-    if step["loses_data"] and step.get("node"):
-        words += f" (node {step['node']})"
-    takes = duration(step["takes"])
-    if action == "refuse":
-        takes = ""
-    elif step["verbs"] and not takes:
-        takes = "no experience yet"
-    reason = "; ".join(part for part in (step["reason"], takes) if part)
-    return f"{SIGNS[action]}{doubt}", step["resource"], step["type"], words, reason
-
-
-def _leaves(step: Json) -> Iterator[str]:
-    leaves = step["differences"]
-    for each in leaves[:SHOWN_LEAVES]:
-        after = terminal.brief(each["after"])
-        if "known_after" in each:
-            after = f"(known after {each['known_after']})"
-        before = terminal.brief(each["before"])
-        hidden = f" ({each['hidden']})" if "hidden" in each else ""
-        yield terminal.visible(f"{each['path']}: {before} -> {after}{hidden}")
-    if len(leaves) > SHOWN_LEAVES:
-        yield f"and {len(leaves) - SHOWN_LEAVES} more"

@@ -48,17 +48,17 @@ Find = Callable[[], cloud.Cloud]
 @click.pass_obj
 def list_(find: Find, as_json: bool) -> None:
     """List the stacks of the project, newest first."""
-    listed = find().orchestration.get("/stacks")["stacks"]
+    documents = find().orchestration.get("/stacks")["stacks"]
     if as_json:
-        click.echo(json.dumps(listed, indent=2))
+        click.echo(json.dumps(documents, indent=2))
         return
-    if not listed:
+    if not documents:
         click.echo("no stacks in this project; bloomery stack up FILE makes one", err=True)
         return
     rows = [
         (each["stack_name"], each["stack_status"], each["updated_time"] or each["creation_time"],
          each["id"])
-        for each in listed
+        for each in documents
     ]  # fmt: skip
     _echo_rows([("NAME", "STATUS", "CHANGED", "ID"), *rows])
 
@@ -81,12 +81,16 @@ def show(find: Find, name: str, as_json: bool) -> None:
         return
     terminal.echo(f"{document['stack_name']}: {_state(document)}")
     owners, leaving = stacks.by_physical_id(resources), stacks.leaving(explanation)
-    paths = [(stacks.path_of_resource(owners, each), each) for each in resources]
-    rows = [
-        (path, each["resource_status"], each["resource_type"], each["physical_resource_id"] or "-",
-         stacks.LEAVING if path in leaving else _reason_of(each))
-        for path, each in paths
-    ]  # fmt: skip
+    rows = []
+    for each in resources:
+        path, state = stacks.path_of_resource(owners, each), each["resource_status"]
+        reason = str(each["resource_status_reason"] or "")
+        if path in leaving:
+            reason = stacks.LEAVING
+        elif not state.endswith("FAILED") and not stacks.says_more(state, reason):
+            reason = ""
+        physical_id = each["physical_resource_id"] or "-"
+        rows.append((path, state, each["resource_type"], physical_id, reason))
     rows += [
         (each["path"], each["state"], each["type"], each["physical_resource_id"] or "-",
          stacks.LEFT_OVER)
@@ -177,14 +181,14 @@ def plan(
     NAME is the stack's; made from the file's if not given.
     """
     client, body = find().orchestration, _body(file, environments, parameters)
-    named = _stack_name(file, name)
-    present = _find_updatable(client, named)
+    stack_name = _stack_name(file, name)
+    present = _find_updatable(client, stack_name)
     body |= {"converge": True} if converge and present else {}
-    document = _preview(client, named, present, body, existing=existing)
+    document = _preview(client, stack_name, present, body, existing=existing)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
-        _echo_plan(document["plan"], file, named, converge=converge)
+        _echo_plan(document["plan"], file, stack_name, converge=converge)
 
 
 @stack.command()
@@ -218,23 +222,24 @@ def up(
     Ctrl-C ends the watching; the stack goes on. With --json standard output has the stack alone.
     """
     service, body = find(), _body(file, environments, parameters)
-    client, named = service.orchestration, _stack_name(file, name)
-    present = _find_updatable(client, named)
+    client, stack_name = service.orchestration, _stack_name(file, name)
+    present = _find_updatable(client, stack_name)
     body |= {"converge": True} if converge and present else {}
-    document = _preview(client, named, present, body, existing=existing)
-    _echo_plan(document["plan"], file, named, converge=converge, err=as_json)
-    if _is_as_wanted(present, document):
+    document = _preview(client, stack_name, present, body, existing=existing)
+    _echo_plan(document["plan"], file, stack_name, converge=converge, err=as_json)
+    is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
+    if is_complete and not plan_text.changes_anything(document["plan"]):
         if as_json and present is not None:
             click.echo(json.dumps(stacks.document(client, stacks.path_of(present)), indent=2))
         return
-    groups.confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
+    groups.confirm(f"{'Update' if present else 'Create'} stack {stack_name}?", yes=yes)
     order = body | {"disable_rollback": not rollback}
     order |= {"plan_basis": document["plan"]["basis"]} if "basis" in document["plan"] else {}
     order |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
     run = stacks.StackRun(
-        client, named, limit_s=None, extensions=service.extensions, to_stderr=as_json
+        client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
     )
-    _watched(run, named, lambda: run.update(present, order, existing=existing) if present
+    _watched(run, stack_name, lambda: run.update(present, order, existing=existing) if present
              else run.create(order), as_json=as_json)  # fmt: skip
 
 
@@ -258,13 +263,15 @@ def adopt(
     Environments and parameters add to those of the file. Ends with 0 if the stack is complete.
     """
     service, bundle = find(), files.FileBundle()
-    client, named = service.orchestration, loader.checked_name(name)
+    client, stack_name = service.orchestration, loader.checked_name(name)
     data = json.dumps(_read(bundle.document, file))
     order = _inputs(bundle, environments, parameters) | {"disable_rollback": True}
     run = stacks.StackRun(
-        client, named, limit_s=None, extensions=service.extensions, to_stderr=as_json
+        client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
     )
-    _watched(run, named, lambda: run.create(order | {"adopt_stack_data": data}), as_json=as_json)
+    _watched(
+        run, stack_name, lambda: run.create(order | {"adopt_stack_data": data}), as_json=as_json
+    )
 
 
 @stack.command()
@@ -291,8 +298,14 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
     """Delete a stack and watch it; first name the machines that lose their data, and ask."""
     client = find().orchestration
     present = stacks.get(client, name)
-    for line in _losses(client, present):
-        terminal.echo(line, err=as_json)
+    # the plan of an empty template names the machines that lose their disks
+    preview = _preview(client, present["stack_name"], present, {"template": EMPTY})
+    for step in preview["plan"]["steps"]:
+        if step["loses_data"] and step["machine"]:
+            why = ", left over from an earlier update" if step.get("leftover") else ""
+            node = step.get("node") or step["machine"]
+            line = f"node {node}: undeployed, and its data is lost ({step['resource']}{why})"
+            terminal.echo(line, err=as_json)
     groups.confirm(f"Delete stack {present['stack_name']}?", yes=yes)
     run = stacks.StackRun(client, present["stack_name"], limit_s=None, to_stderr=as_json)
     _watched(run, present["stack_name"], lambda: run.delete(present), as_json=as_json)
@@ -377,34 +390,25 @@ def _preview(
         preview: Json = client.post("/stacks/preview", {"stack_name": name, **body})
         return preview
     path = stacks.path_of(present)
-    ask = client.patch if existing else client.put
-    changed: Json = ask(f"{path}/preview", body)
-    if not existing:
-        for key in _defaulted(client.get(f"{path}/environment"), body):
+    send = client.patch if existing else client.put
+    changes: Json = send(f"{path}/preview", body)
+    if existing:
+        return changes
+    # the template's parameters that the stack has set and the request leaves out
+    template, stored = body["template"], client.get(f"{path}/environment")
+    texts = [json.loads(body["files"][each]) for each in body.get("environment_files", ())]
+    repeated = set(body.get("parameters", ())).union(*map(_values, texts))
+    for key in template.get("parameters") or template.get("Parameters") or {}:
+        if key in _values(stored) and key not in repeated:
             line = f"{key} goes back to its default (keep it with --existing)"
             terminal.echo(line, err=True)
-    return changed
-
-
-def _defaulted(stored: Json, body: Json) -> list[str]:
-    """Return the template's parameters that the stack has set and the request leaves out."""
-    template = body["template"]
-    declared = template.get("parameters") or template.get("Parameters") or {}
-    texts = [json.loads(body["files"][each]) for each in body.get("environment_files", ())]
-    again = set(body.get("parameters", ())).union(*map(_values, texts))
-    return [key for key in declared if key in _values(stored) and key not in again]
+    return changes
 
 
 def _values(environment: Json) -> set[str]:
     """Return the names of the parameters in an environment."""
     sections = ("parameters", "parameter_defaults")
     return {key for section in sections for key in environment.get(section) or {}}
-
-
-def _is_as_wanted(present: Json | None, preview: Json) -> bool:
-    """Is the stack complete, and its preview without changes?"""
-    is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
-    return is_complete and not plan_text.changes_anything(preview["plan"])
 
 
 def _watched(run: stacks.StackRun, name: str, order: Callable[[], None], *, as_json: bool) -> None:
@@ -430,16 +434,6 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None], *, as_j
         _echo_outputs(run.document()["outputs"])
 
 
-def _losses(client: Any, stack: Json) -> Iterable[str]:
-    """Return the machines that lose their disks, from the plan of an empty template."""
-    preview = _preview(client, stack["stack_name"], stack, {"template": EMPTY})
-    for step in preview["plan"]["steps"]:
-        if step["loses_data"] and step["machine"]:
-            why = ", left over from an earlier update" if step.get("leftover") else ""
-            node = step.get("node") or step["machine"]
-            yield f"node {node}: undeployed, and its data is lost ({step['resource']}{why})"
-
-
 def _echo_event(event: Json) -> None:
     line = (
         f"{event['event_time']}  {event['resource_status']:20}  "
@@ -455,11 +449,6 @@ def _place(entry: Json) -> str:
 
 def _state(document: Json) -> str:
     return f"{document['stack_status']}: {document['stack_status_reason'] or ''}".rstrip(": ")
-
-
-def _reason_of(resource: Json) -> str:
-    state, reason = resource["resource_status"], str(resource["resource_status_reason"] or "")
-    return reason if state.endswith("FAILED") or stacks.says_more(state, reason) else ""
 
 
 def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import time
 import urllib.parse
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, Final
 
 import rich.console
@@ -56,7 +56,7 @@ class StackNotThere(errors.Failure):
 
 
 def find(client: Client, name: str) -> Json | None:
-    """Return a stack by name or id, without outputs; None: there is none."""
+    """Return a stack by name or id, without outputs, or None."""
     try:
         return _show(client, f"/stacks/{urllib.parse.quote(name, safe='')}")
     except ApiError as exc:
@@ -84,8 +84,8 @@ def path_of(stack: Json) -> str:
 
 def resources(client: Client, path: str, query: str = "") -> list[Json]:
     """Return the resources of a stack and of its nested stacks."""
-    listed: list[Json] = client.get(f"{path}/resources?nested_depth={DEPTH}{query}")["resources"]
-    return listed
+    documents: list[Json] = client.get(f"{path}/resources?nested_depth={DEPTH}{query}")["resources"]
+    return documents
 
 
 def why(extensions: Client, uuid: str) -> Json:
@@ -125,10 +125,9 @@ class EventLog:
         return events
 
     def _list(self, query: str) -> list[Json]:
-        listed: list[Json] = self._client.get(f"{self._path}/events?nested_depth={DEPTH}&{query}")[
-            "events"
-        ]
-        return listed
+        path = f"{self._path}/events?nested_depth={DEPTH}&{query}"
+        events: list[Json] = self._client.get(path)["events"]
+        return events
 
 
 class Outage:
@@ -136,21 +135,21 @@ class Outage:
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._is_told = False
+        self._is_reported = False
 
     def tolerate(self, exc: ApiError) -> None:
         """Raise refusals of the service itself."""
         answer = exc.facts["answer"]
         if answer is not None and answer < _SERVER_FAULT:
             raise exc
-        if not self._is_told:
+        if not self._is_reported:
             self._say(f"the service does not answer, and is asked again: {exc.facts['reason']}")
-        self._is_told = True
+        self._is_reported = True
 
     def end(self) -> None:
-        if self._is_told:
+        if self._is_reported:
             self._say("the service answers again")
-        self._is_told = False
+        self._is_reported = False
 
 
 def document(client: Client, path: str) -> Json:
@@ -222,7 +221,11 @@ class StackRun:
         give_up_at = self._began + (self._limit_s or float("inf"))
         outage = Outage(self._console.print)
         stack: Json = {}
-        with self._live() as live:
+        # a tree that is redrawn in place; without a terminal each change is a line
+        live = None
+        if self._console.is_terminal:
+            live = rich.live.Live(console=self._console, refresh_per_second=10)
+        with live or nullcontext():
             while True:
                 try:
                     stack = _show(self._client, self._path)
@@ -244,18 +247,13 @@ class StackRun:
                 time.sleep(_POLL_S)
         if live is None:
             self._console.print(self._tree(stack))
-        if stack["stack_status"].endswith("COMPLETE"):
-            self._print_failures(stack)
-        return stack
-
-    def _print_failures(self, stack: Json) -> None:
-        """Print the failures in a complete stack, such as members of a group."""
         owners = by_physical_id(self._rows.values())
-        for row in self._rows.values():
-            if row["resource_status"].endswith("FAILED"):
+        for row in self._rows.values() if stack["stack_status"].endswith("COMPLETE") else ():
+            if row["resource_status"].endswith("FAILED"):  # such as members of a group
                 path, why = path_of_resource(owners, row), row["resource_status_reason"]
                 line = f"{stack['stack_name']} is complete, but {path} failed: {why}"
                 self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
+        return stack
 
     def document(self) -> Json:
         """Return the stack as it is now, with its outputs and resources."""
@@ -267,18 +265,16 @@ class StackRun:
         self._path = path
         self._log = EventLog(self._client, path)
 
-    def _live(self) -> AbstractContextManager[rich.live.Live | None]:
-        """Return a tree that is redrawn in place; without a terminal each change is a line."""
-        if self._console.is_terminal:
-            return rich.live.Live(console=self._console, refresh_per_second=10)
-        return nullcontext()
-
     def _read_events(self, stack: Json) -> None:
         """Update the rows from events.
 
         A list of resources adds new resources, and the successors of replaced ones.
         """
-        self._unread += [each for each in self._log.new_events() if not _is_of_stack(each)]
+        self._unread += [  # without those of a stack itself
+            each
+            for each in self._log.new_events()
+            if each["physical_resource_id"] != _stack_id(each)
+        ]
         new_events = self._unread
         ends = "IN_PROGRESS" not in stack["stack_status"]
         deletes = any(each["resource_status"].startswith("DELETE") for each in new_events)
@@ -286,8 +282,11 @@ class StackRun:
         current = {}
         if ends or deletes or is_incomplete or not self._rows:
             current = {_key(each): each for each in resources(self._client, self._path)}
-        for event in new_events:
-            self._rows[_key(event)] = _updated(self._rows.get(_key(event)), event)
+        for event in new_events:  # which has no type and no required_by
+            row = self._rows.get(_key(event), {"resource_type": ""}) | event
+            stored_id = self._rows.get(_key(event), {}).get("physical_resource_id")
+            row["physical_resource_id"] = event["physical_resource_id"] or stored_id
+            self._rows[_key(event)] = row
         self._rows |= current
         self._unread = []
         if new_events and not self._console.is_terminal:
@@ -333,50 +332,52 @@ class StackRun:
         return any(each in reason for each in self._printed)
 
     def _tree(self, stack: Json, most_lines: int | None = None) -> rich.tree.Tree:
-        """Return the tree; beyond ``most_lines`` only resources that are not complete."""
-        tree = rich.tree.Tree(f"{_plain(stack['stack_name'])}  {_state(stack['stack_status'])}")
+        """Return the tree; beyond ``most_lines`` only resources that are not complete.
+
+        A resource with members in the tree leaves the reason of a failure to them.
+        """
+        tree = rich.tree.Tree(f"{_escaped(stack['stack_name'])}  {_state(stack['stack_status'])}")
         rows = list(self._rows.values())
         if stack["stack_status"].startswith("DELETE"):  # resources that never started have no end
             rows = [each for each in rows if each["resource_status"] != NOT_BEGUN]
         if most_lines is not None and len(rows) > most_lines:
-            left = [each for each in rows if not _is_done(each)]
-            tree.add(f"{len(rows) - len(left)} of {len(rows)} resources are complete")
-            rows = left[:most_lines]
+            remaining = [
+                each
+                for each in rows
+                if not each["resource_status"].endswith("COMPLETE")
+                or each["resource_status"] == NOT_BEGUN
+            ]
+            tree.add(f"{len(rows) - len(remaining)} of {len(rows)} resources are complete")
+            rows = remaining[:most_lines]
         children: dict[str, list[Json]] = {}
         for row in sorted(rows, key=lambda each: str(each["resource_name"])):
             children.setdefault(_stack_id(row), []).append(row)
-        shown = {each["physical_resource_id"] for each in rows}
+        physical_ids = {each["physical_resource_id"] for each in rows}
         owners, leaving = by_physical_id(rows), self._leaving or set()
-        waiting = [each for each in rows if not each["resource_status"].startswith("DELETE")]
-        leaves = {_key(each) for each in waiting if path_of_resource(owners, each) in leaving}
-        for stack_id in [each for each in children if each == stack["id"] or each not in shown]:
-            _add(tree, stack_id, children, leaves)
+        leaves = {
+            _key(each)
+            for each in rows
+            if not each["resource_status"].startswith("DELETE")
+            and path_of_resource(owners, each) in leaving
+        }
+
+        def add(branch: rich.tree.Tree, stack_id: str) -> None:
+            for row in children.pop(stack_id, ()):
+                child_id = str(row["physical_resource_id"])
+                state, reason = row["resource_status"], str(row["resource_status_reason"] or "")
+                has_reason = state.endswith("FAILED") and child_id not in children
+                if not has_reason and not says_more(state, reason):
+                    reason = LEAVING if _key(row) in leaves else ""
+                requirers = ", ".join(sorted(row.get("required_by") or ()))
+                parts = (
+                    _escaped(row["resource_name"]), _escaped(row["resource_type"]), _state(state),
+                    _escaped(reason), f"required by {_escaped(requirers)}" if requirers else "",
+                )  # fmt: skip
+                add(branch.add("  ".join(part for part in parts if part)), child_id)
+
+        for stack_id in [i for i in children if i == stack["id"] or i not in physical_ids]:
+            add(tree, stack_id)
         return tree
-
-
-def _add(
-    tree: rich.tree.Tree,
-    stack_id: str,
-    children: dict[str, list[Json]],
-    leaves: Collection[tuple[str, str]],
-) -> None:
-    """Add the resources of a stack; a resource with shown members leaves the reason to them."""
-    for row in children.pop(stack_id, ()):
-        child_id = str(row["physical_resource_id"])
-        branch = tree.add(_line(row, says_why=child_id not in children, leaves=_key(row) in leaves))
-        _add(branch, child_id, children, leaves)
-
-
-def _line(row: Json, *, says_why: bool, leaves: bool) -> str:
-    state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
-    if not (says_why and state.endswith("FAILED")) and not says_more(state, reason):
-        reason = LEAVING if leaves else ""
-    requirers = ", ".join(sorted(row.get("required_by") or ()))
-    parts: Iterable[str] = (
-        _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
-        _plain(reason), f"required by {_plain(requirers)}" if requirers else "",
-    )  # fmt: skip
-    return "  ".join(part for part in parts if part)
 
 
 def says_more(state: str, reason: str) -> bool:
@@ -398,17 +399,6 @@ def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
     return "/".join(reversed(path))
 
 
-def _is_of_stack(event: Json) -> bool:
-    """Is this an event of a stack, and of none of its resources?"""
-    return bool(event["physical_resource_id"] == _stack_id(event))
-
-
-def _updated(row: Json | None, event: Json) -> Json:
-    """Return a resource updated by an event, which has no type and no required_by."""
-    physical_id = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
-    return {"resource_type": "", **(row or {}), **event, "physical_resource_id": physical_id}
-
-
 def _key(row: Json) -> tuple[str, str]:
     return _stack_id(row), row["resource_name"]
 
@@ -419,17 +409,11 @@ def _stack_id(row: Json) -> str:
     return str(link).rpartition("/")[2]
 
 
-def _is_done(row: Json) -> bool:
-    """Is the resource complete?  INIT_COMPLETE resources have not started."""
-    state = str(row["resource_status"])
-    return state.endswith("COMPLETE") and state != NOT_BEGUN
-
-
-def _plain(text: object) -> str:
+def _escaped(text: object) -> str:
     return rich.markup.escape(terminal.visible(str(text)))
 
 
 def _state(state: str) -> str:
-    words = () if state == NOT_BEGUN else _STYLES.items()
-    style = next((style for word, style in words if state.endswith(word)), "dim")
+    styles = () if state == NOT_BEGUN else _STYLES.items()
+    style = next((style for ending, style in styles if state.endswith(ending)), "dim")
     return f"[{style}]{state}[/]"

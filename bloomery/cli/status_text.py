@@ -7,7 +7,7 @@ for line in problems(status): ...
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery.cli import terminal
@@ -30,35 +30,21 @@ def read(site: Cloud) -> Json:
     """
     client = site.nodes
     status: Json = client.get("/ext/v1/status")
-    alive = [each["hostname"] for each in status["conductors"] if each["alive"]]
-    return {
-        "url": client.url,
-        **status,
-        "fleet": client.get("/ext/v1/fleet"),
-        "bmcs": {host: _bmcs(client, host) for host in alive},
-        "engines": _engines(site.orchestration),
-    }
-
-
-def _bmcs(client: Client, host: str) -> dict[str, int] | None:
-    """Count the BMCs of a conductor."""
-    document = _optional(client, f"/ext/v1/conductors/{host}/bmcs")
-    if document is None:
-        return None
-    bmcs = document["bmcs"]
-    return {
-        "called": len(bmcs),
-        "left_alone": sum(each["left_alone"] for each in bmcs),
-        "refused_logins": sum(each["refused_logins"] > 0 for each in bmcs),
-    }
-
-
-def _engines(client: Client) -> dict[str, int] | None:
-    document = _optional(client, "/services")
-    if document is None:
-        return None
-    live = [each["status"] for each in document["services"] if each["deleted_at"] is None]
-    return dict(Counter(live))
+    fleet = client.get("/ext/v1/fleet")
+    bmcs: dict[str, dict[str, int] | None] = {}
+    for host in (each["hostname"] for each in status["conductors"] if each["alive"]):
+        document = _optional(client, f"/ext/v1/conductors/{host}/bmcs")
+        bmcs[host] = document and {
+            "called": len(document["bmcs"]),
+            "left_alone": sum(each["left_alone"] for each in document["bmcs"]),
+            "refused_logins": sum(each["refused_logins"] > 0 for each in document["bmcs"]),
+        }
+    engines = _optional(site.orchestration, "/services")
+    if engines is not None:
+        engines = Counter(
+            each["status"] for each in engines["services"] if each["deleted_at"] is None
+        )
+    return {"url": client.url, **status, "fleet": fleet, "bmcs": bmcs, "engines": engines}
 
 
 def _optional(client: Client, path: str) -> Any:
@@ -76,10 +62,11 @@ def _optional(client: Client, path: str) -> Any:
 
 def problems(status: Json) -> list[str]:
     """Return what a person has to look at, the worst first."""
-    return [*_of_conductors(status), *_of_database(status), *_of_events(status), *_of_nodes(status)]
+    return [*_problems_of_processes(status), *_problems_of_nodes(status)]
 
 
-def _of_conductors(status: Json) -> Iterator[str]:
+def _problems_of_processes(status: Json) -> Iterator[str]:
+    """Yield the problems of conductors, engines, the database, the broker and event sinks."""
     conductors = status["conductors"]
     if not any(each["alive"] for each in conductors):
         yield "no conductor is online: no machine can be worked on"
@@ -96,18 +83,12 @@ def _of_conductors(status: Json) -> Iterator[str]:
         yield "no engine is up: no stack goes on"
     if status["message_broker_connected"] is False:
         yield "the message broker does not answer"
-
-
-def _of_database(status: Json) -> Iterator[str]:
     database = status["database"]
     if database["refusal"]:
         yield f"database: {database['refusal']}"
     limit = database["connections_limit"]
     if limit and database["connections_in_use"] > _NEARLY * limit:
         yield f"{database['connections_in_use']} of {limit} database connections are in use"
-
-
-def _of_events(status: Json) -> Iterator[str]:
     for each in status["sinks"]:
         if each["is_parked"]:
             yield f"{each['sink']} is parked, and gets no events"
@@ -115,7 +96,8 @@ def _of_events(status: Json) -> Iterator[str]:
             yield f"sink {each['sink']} is {each['lag_s']:.0f} s late"
 
 
-def _of_nodes(status: Json) -> Iterator[str]:
+def _problems_of_nodes(status: Json) -> Iterator[str]:
+    """Yield the problems of nodes, their BMCs and stacks."""
     for host, bmcs in status["bmcs"].items():
         if bmcs and bmcs["left_alone"]:
             yield f"{bmcs['left_alone']} BMCs of conductor {host} do not answer"
@@ -144,11 +126,26 @@ def lines(status: Json) -> Iterator[tuple[str, str]]:
         yield "engines", _counts(status["engines"])
     yield "nodes", f"{fleet['nodes']}: {_counts(fleet['provision_states'])}"
     yield "", f"{fleet['reserved']} locked, {fleet['maintenance']} in maintenance"
-    yield "flows", _flows(status["flows"])
+    flows: Counter[str] = Counter()
+    for each in status["flows"]:
+        state = "waiting" if each["state"] in _WAITS else "running"
+        flows[f"{each['phase']} {state}"] += each["flows"]
+    yield "flows", _counts(flows)
     yield "stacks", _counts(status["stacks"])
-    yield "BMCs", _counts(_sum(each for each in status["bmcs"].values() if each))
+    bmcs: Counter[str] = Counter()
+    for counts in status["bmcs"].values():
+        bmcs.update(counts or {})
+    yield "BMCs", _counts(bmcs)
     yield "event sinks", ", ".join(map(_sink, status["sinks"])) or "none"
-    yield "database", ", ".join(_database(database))
+    facts = [database["kind"], f"schema {database['schema']}"]
+    if database["connections_limit"] is not None:
+        facts.append(
+            f"{database['connections_in_use']} of {database['connections_limit']} connections "
+            "of the answering process in use"
+        )
+    if database["refusal"]:
+        facts.append(str(database["refusal"]))
+    yield "database", ", ".join(facts)
     if status["message_broker_connected"] is not None:
         yield "broker", "connected" if status["message_broker_connected"] else "away"
 
@@ -157,32 +154,5 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if n) or "none"
 
 
-def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return total
-
-
-def _flows(flows: Iterable[Json]) -> str:
-    counts: Counter[str] = Counter()
-    for each in flows:
-        state = "waiting" if each["state"] in _WAITS else "running"
-        counts[f"{each['phase']} {state}"] += each["flows"]
-    return _counts(counts)
-
-
 def _sink(sink: Json) -> str:
     return f"{sink['sink']} " + ("parked" if sink["is_parked"] else f"{sink['lag_s']:.0f} s late")
-
-
-def _database(database: Json) -> Iterator[str]:
-    yield database["kind"]
-    yield f"schema {database['schema']}"
-    if database["connections_limit"] is not None:
-        yield (
-            f"{database['connections_in_use']} of {database['connections_limit']} connections "
-            "of the answering process in use"
-        )
-    if database["refusal"]:
-        yield str(database["refusal"])

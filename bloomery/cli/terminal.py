@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHOWN_CHARS: Final = 100  # of one value on one line
+MOST_CHARS: Final = 100  # of one value on one line
 _WIDTH: Final = 160  # characters of a line where the output is no terminal
 _NARROW: Final = 20  # characters; a narrower last column is not wrapped
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
@@ -45,8 +45,19 @@ def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
     rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     indent = sum(width + 2 for width in widths[:-1])
-    if (at := edge()) is not None and sum(widths[-1:]) + indent > at and indent > at - _NARROW:
-        return _wrapped_columns(rows, at)
+    width = edge()
+    if width is not None and sum(widths[-1:]) + indent > width and indent > width - _NARROW:
+        from rich.console import Console  # slow to import
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        console = Console(width=width, color_system=None)
+        with console.capture() as capture:
+            console.print(table)
+        return [line.rstrip() for line in capture.get().splitlines()]
     return [
         wrapped(
             "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(),
@@ -54,20 +65,6 @@ def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
         )
         for row in rows
     ]
-
-
-def _wrapped_columns(rows: Iterable[Sequence[str]], width: int) -> list[str]:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console = Console(width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 def echo(line: str, *, err: bool = False) -> None:
@@ -88,7 +85,7 @@ def wrapped(line: str, indent: int) -> str:
 
 
 def edge() -> int | None:
-    """Return the width of the terminal; None: the output is no terminal."""
+    """Return the width of the terminal, or None where the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -111,7 +108,7 @@ def visible(line: str) -> str:
 def brief(value: Any) -> str:
     """Return a value on one line of a table, shortened."""
     text = value if isinstance(value, str) else as_json(value)
-    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}..."
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
 
 
 def as_json(value: Any, indent: int | None = None) -> str:

@@ -45,7 +45,10 @@ def enrol(
             results.append(_result(order, action, (error,) if error else ()))
             if not as_json:
                 _echo(results[-1])
-    _report(results, as_json=as_json, is_echoed=not (faulty or dry_run))
+    if as_json:
+        click.echo(json.dumps(results, indent=2))
+    else:
+        _summarize(results, is_written=not (faulty or dry_run))
     if any(result["errors"] for result in results):
         raise SystemExit(1)
 
@@ -59,17 +62,15 @@ def _result(order: Order, action: str, errors: Sequence[str]) -> Json:
     }  # fmt: skip
 
 
-def _report(results: Sequence[Json], *, as_json: bool, is_echoed: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(results, indent=2))
-        return
-    for result in () if is_echoed else results:
+def _summarize(results: Sequence[Json], *, is_written: bool) -> None:
+    """Print hints and counts; and first each result, unless they were printed while written."""
+    for result in () if is_written else results:
         _echo(result)
     for hint in dict.fromkeys(hint for result in results for hint in result["hints"]):
         terminal.echo(f"hint: {hint}", err=True)
     actions = [result["action"] for result in results]
     click.echo(terminal.tally("machine", actions))
-    if "refused" in actions and not is_echoed:
+    if "refused" in actions and not is_written:
         click.echo("nothing was created; correct the rows, and run it again", err=True)
     elif "refused" in actions:
         click.echo("correct the refused rows, and run it again", err=True)

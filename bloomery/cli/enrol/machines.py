@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from bloomery import errors
-from bloomery.cli.enrol import instackenv, metal3, records
+from bloomery.cli.enrol import formats, records
 from bloomery.cli.enrol.records import Json, Row
 from bloomery.cli.fleet import Machine
 
@@ -36,7 +35,7 @@ _SYNONYMS: Final = {
     "password": ("pass", "bmc_password"),
     "name": ("hostname", "node", "server"),
 }  # fmt: skip
-_FIELDS_OF_SYNONYMS: Final = {word: key for key, words in _SYNONYMS.items() for word in words}
+_FIELDS_OF_SYNONYMS: Final = {s: key for key, synonyms in _SYNONYMS.items() for s in synonyms}
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -65,14 +64,25 @@ def read(paths: Sequence[Path], driver: str) -> list[Entry]:
     ``driver``: of rows without one.  Raises FileUnreadable.
     """
     rows = [row for path in paths for row in records.read(path)]
-    manifests = [row for row in rows if metal3.is_manifest(row.values)]
-    others = [row for row in rows if not metal3.is_manifest(row.values)]
+    manifests = [row for row in rows if formats.is_manifest(row.values)]
+    others = [row for row in rows if not formats.is_manifest(row.values)]
     translated = [
-        instackenv.translate(row) if instackenv.is_entry(row.values) else row for row in others
+        formats.from_instackenv(row) if formats.is_of_instackenv(row.values) else row
+        for row in others
     ]
-    return _with_duplicates(
-        [_entry(row, driver) for row in (*translated, *metal3.translate(manifests))]
-    )
+    entries, owners = [], dict[tuple[str, str], str]()
+    for row in (*translated, *formats.from_manifests(manifests)):
+        entry = _entry(row, driver)
+        faults = list(entry.faults)
+        keys = [("name", entry.machine.name), ("bmc", entry.bmc)]
+        for kind, value in (*keys, *(("macs", mac) for mac in entry.macs)):
+            if not value:
+                continue
+            if owner := owners.get((kind, value)):
+                faults.append(f"{kind}: {value} is that of {owner}, too; remove one of them")
+            owners[kind, value] = f"{entry.machine.name or 'the machine'} ({entry.place})"
+        entries.append(replace(entry, faults=tuple(faults)))
+    return entries
 
 
 def bmc_of(driver: str, info: Json) -> str | None:
@@ -82,106 +92,47 @@ def bmc_of(driver: str, info: Json) -> str | None:
     if not address:
         return None
     url = urlsplit(address if "://" in address else f"https://{address}")
-    port = info.get("ipmi_port") if prefix == "ipmi" else _port(url)
+    port = info.get("ipmi_port")
+    if prefix != "ipmi":
+        try:
+            port = url.port or (80 if url.scheme == "http" else 443)
+        except ValueError:
+            port = None  # the service refuses it
     system = str(info.get("redfish_system_id") or "").rstrip("/")
     return f"{url.hostname}:{port or 623}{system}"
 
 
-def _port(url: Any) -> int | None:
-    try:
-        return url.port or (80 if url.scheme == "http" else 443)
-    except ValueError:
-        return None  # the service refuses it
-
-
 def _entry(row: Row, driver: str) -> Entry:
+    """Return the machine of a row; a field that no node has is a fault."""
     faults, (values, hints) = list(row.faults), _with_fields(row.values)
     kind = str(values.get("driver") or driver)
     ports = _ports(values, faults)
-    info = _driver_info(values, kind, faults)
-    name = str(values.get("name") or "") or _name(ports)
-    if not name:
-        faults.append("name: it is missing, and there is no MAC to make one of; write a name")
-    more = _more(values, faults)
-    machine = Machine(
-        name=name, driver=kind, driver_info=info, ports=ports,
-        properties=_map(values, "properties", faults), more=more,
-    )  # fmt: skip
-    return Entry(
-        place=row.place, machine=machine, faults=tuple(faults), left_out=row.left_out, hints=hints
-    )
-
-
-def _with_fields(values: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return the row with usual words for a field replaced by the field, and what was replaced.
-
-    A column ``address`` of MACs is that of the ports.
-    """
-    fields, hints = dict(values), []
-    for key in values:
-        word = re.sub(r"[\s-]+", "_", key.strip().lower())
-        field = word if word in _OWN else _FIELDS_OF_SYNONYMS.get(word)
-        if field == "bmc" and _mac(str(values[key])):
-            field = "macs"
-        if field is not None and field not in fields:
-            fields[field] = fields.pop(key)
-            hints.append(f"{key} is read as {field}")
-    return fields, tuple(hints)
-
-
-def _name(ports: Sequence[Json]) -> str:
-    return f"node-{ports[0]['address'].replace(':', '')}" if ports else ""
-
-
-def _map(values: Json, key: str, faults: list[str]) -> Json:
-    value = values.get(key, {})
-    if isinstance(value, dict):
-        return value
-    faults.append(f"{key}: it must be a map; in CSV, write headings such as {key}.KEY")
-    return {}
-
-
-def _driver_info(values: Json, driver: str, faults: list[str]) -> Json:
     info = dict(_map(values, "driver_info", faults))
-    prefix = _PREFIXES.get(driver)
+    prefix = _PREFIXES.get(kind)
     for key, ending in _SHORT.items():
         if values.get(key) is None:
             continue
         if prefix is None:
-            faults.append(f"{key}: the driver {driver} has no BMC here; write driver_info instead")
+            faults.append(f"{key}: the driver {kind} has no BMC here; write driver_info instead")
         else:
             info[f"{prefix}_{ending}"] = str(values[key])
     address = info.get(f"{prefix}_address")
     if prefix is not None and not address:
-        faults.append(f"bmc: the address of the BMC, which the driver {driver} needs, is missing")
+        faults.append(f"bmc: the address of the BMC, which the driver {kind} needs, is missing")
     if "@" in str(address or ""):
         faults.append("bmc: it has a login; move it to username and password")
-    return info
-
-
-def _ports(values: Json, faults: list[str]) -> list[Json]:
-    """Return the ports of ``ports`` and ``macs``, each with a MAC in the usual form."""
-    macs = values.get("macs") or []
-    macs = re.split(r"[\s;,]+", macs.strip()) if isinstance(macs, str) else macs
-    listed = values.get("ports") or []
-    if not isinstance(macs, list) or not isinstance(listed, list):
-        faults.append("macs and ports: each must be a list")
-        return []
-    ports = [each if isinstance(each, dict) else {"address": each} for each in (*macs, *listed)]
-    read = []
-    for port in ports:
-        if mac := _mac(str(port.get("address"))):
-            read.append(port | {"address": mac})
-        else:
-            faults.append(f"macs: {port.get('address')!r} is no MAC such as 52:54:00:12:34:56")
-    return read
-
-
-def _mac(text: str) -> str | None:
-    """Return a MAC in the form of the API, None for another text and for 00:00:00:00:00:00."""
-    digits = re.sub(r"[:.-]", "", text.strip().lower())
-    is_mac = re.fullmatch("[0-9a-f]{12}", digits) and digits.strip("0") and digits.strip("f")
-    return ":".join(re.findall("..", digits)) if is_mac else None
+    name = str(values.get("name") or "")
+    if not name and ports:
+        name = f"node-{ports[0]['address'].replace(':', '')}"
+    if not name:
+        faults.append("name: it is missing, and there is no MAC to make one of; write a name")
+    machine = Machine(
+        name=name, driver=kind, driver_info=info, ports=ports, more=_more(values, faults),
+        properties=_map(values, "properties", faults),
+    )  # fmt: skip
+    return Entry(
+        place=row.place, machine=machine, faults=tuple(faults), left_out=row.left_out, hints=hints
+    )
 
 
 def _more(values: Json, faults: list[str]) -> Json:
@@ -200,25 +151,51 @@ def _more(values: Json, faults: list[str]) -> Json:
     return more
 
 
-def _with_duplicates(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries, each with a fault for what an earlier one has, too."""
-    owners = dict[tuple[str, str], str]()
-    faults = defaultdict[int, list[str]](list)
-    for index, entry in enumerate(entries):
-        for kind, value in _keys(entry):
-            if owner := owners.get((kind, value)):
-                faults[index].append(f"{kind}: {value} is that of {owner}, too; remove one of them")
-            owners[kind, value] = f"{entry.machine.name or 'the machine'} ({entry.place})"
-    return [
-        replace(entry, faults=(*entry.faults, *faults[index]))
-        for index, entry in enumerate(entries)
-    ]
+def _with_fields(values: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return the row with usual words for a field replaced by the field, and what was replaced.
+
+    A column ``address`` of MACs is that of the ports.
+    """
+    fields, hints = dict(values), []
+    for key in values:
+        heading = re.sub(r"[\s-]+", "_", key.strip().lower())
+        field = heading if heading in _OWN else _FIELDS_OF_SYNONYMS.get(heading)
+        if field == "bmc" and _mac(str(values[key])):
+            field = "macs"
+        if field is not None and field not in fields:
+            fields[field] = fields.pop(key)
+            hints.append(f"{key} is read as {field}")
+    return fields, tuple(hints)
 
 
-def _keys(entry: Entry) -> Iterable[tuple[str, str]]:
-    if entry.machine.name:
-        yield "name", entry.machine.name
-    if entry.bmc:
-        yield "bmc", entry.bmc
-    for mac in entry.macs:
-        yield "macs", mac
+def _map(values: Json, key: str, faults: list[str]) -> Json:
+    value = values.get(key, {})
+    if isinstance(value, dict):
+        return value
+    faults.append(f"{key}: it must be a map; in CSV, write headings such as {key}.KEY")
+    return {}
+
+
+def _ports(values: Json, faults: list[str]) -> list[Json]:
+    """Return the ports of ``ports`` and ``macs``, each with a MAC in the usual form."""
+    macs = values.get("macs") or []
+    macs = re.split(r"[\s;,]+", macs.strip()) if isinstance(macs, str) else macs
+    documents = values.get("ports") or []
+    if not isinstance(macs, list) or not isinstance(documents, list):
+        faults.append("macs and ports: each must be a list")
+        return []
+    ports = [each if isinstance(each, dict) else {"address": each} for each in (*macs, *documents)]
+    valid = []
+    for port in ports:
+        if mac := _mac(str(port.get("address"))):
+            valid.append(port | {"address": mac})
+        else:
+            faults.append(f"macs: {port.get('address')!r} is no MAC such as 52:54:00:12:34:56")
+    return valid
+
+
+def _mac(text: str) -> str | None:
+    """Return a MAC in the form of the API, None for another text and for 00:00:00:00:00:00."""
+    digits = re.sub(r"[:.-]", "", text.strip().lower())
+    is_mac = re.fullmatch("[0-9a-f]{12}", digits) and digits.strip("0") and digits.strip("f")
+    return ":".join(re.findall("..", digits)) if is_mac else None

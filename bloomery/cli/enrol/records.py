@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -60,15 +59,43 @@ for _tag, _form, _first in (
 
 def read(path: Path) -> list[Row]:
     """Return the rows of a file.  Raises FileUnreadable."""
-    text = _text(path)
+    try:
+        if path.stat().st_size > _LONGEST:
+            raise FileUnreadable(place=path, reason="it is longer than 64 MiB; split it")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as exc:
+        raise FileUnreadable(place=path, reason=exc.strerror) from exc
+    except UnicodeDecodeError as exc:
+        raise FileUnreadable(place=path, reason="it is no UTF-8 text; convert it") from exc
     if path.suffix.lower() == ".csv":
-        return list(_csv_rows(path.name, text))
+        return _read_csv(path.name, text)
+    return _read_documents(path, text)
+
+
+def _read_documents(path: Path, text: str) -> list[Row]:
+    """Return the entries of lists, of ``nodes`` and ``items``, and documents with a ``kind``.
+
+    JSON is read as YAML, too, which tells the lines.
+    """
     if path.suffix.lower() == ".json":
-        text = _checked_json(path, text)
-    loader = _Loader(text)
+        try:
+            parsing.load_json(text)
+        except parsing.TooMuch as exc:
+            raise FileUnreadable(place=path, reason=exc) from exc
+        except json.JSONDecodeError as exc:
+            place = f"{path}, line {exc.lineno}, column {exc.colno}"
+            raise FileUnreadable(place=place, reason=f"it is no JSON: {exc.msg}") from exc
+        text = text.expandtabs(1)
+    rows, loader = [], _Loader(text)
     try:
         parsing.check_yaml(text)
-        return list(_document_rows(path.name, loader))
+        while loader.check_node():
+            for entry in _entries(path.name, loader.get_node()):
+                place = f"{path.name}:{entry.start_mark.line + 1}"
+                values = loader.construct_document(entry)
+                if not isinstance(values, dict):
+                    raise FileUnreadable(place=place, reason="an entry must be a map of fields")
+                rows.append(Row(place=place, values=values))
     except yaml.MarkedYAMLError as exc:
         line = 1 if exc.problem_mark is None else exc.problem_mark.line + 1
         raise FileUnreadable(place=f"{path}, line {line}", reason=exc.problem) from exc
@@ -78,40 +105,7 @@ def read(path: Path) -> list[Row]:
         raise FileUnreadable(place=path, reason=exc) from exc
     finally:
         loader.dispose()
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LONGEST:
-            raise FileUnreadable(place=path, reason="it is longer than 64 MiB; split it")
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as exc:
-        raise FileUnreadable(place=path, reason=exc.strerror) from exc
-    except UnicodeDecodeError as exc:
-        raise FileUnreadable(place=path, reason="it is no UTF-8 text; convert it") from exc
-
-
-def _checked_json(path: Path, text: str) -> str:
-    """Return JSON as YAML reads it, which tells the lines.  Raises FileUnreadable."""
-    try:
-        parsing.load_json(text)
-    except parsing.TooMuch as exc:
-        raise FileUnreadable(place=path, reason=exc) from exc
-    except json.JSONDecodeError as exc:
-        place = f"{path}, line {exc.lineno}, column {exc.colno}"
-        raise FileUnreadable(place=place, reason=f"it is no JSON: {exc.msg}") from exc
-    return text.expandtabs(1)
-
-
-def _document_rows(name: str, loader: _Loader) -> Iterator[Row]:
-    """Yield the entries of lists, of ``nodes`` and ``items``, and documents with a ``kind``."""
-    while loader.check_node():
-        for entry in _entries(name, loader.get_node()):
-            place = f"{name}:{entry.start_mark.line + 1}"
-            values = loader.construct_document(entry)
-            if not isinstance(values, dict):
-                raise FileUnreadable(place=place, reason="an entry must be a map of fields")
-            yield Row(place=place, values=values)
+    return rows
 
 
 def _entries(name: str, document: yaml.Node | None) -> list[yaml.Node]:
@@ -133,9 +127,9 @@ def _entries(name: str, document: yaml.Node | None) -> list[yaml.Node]:
     )
 
 
-def _csv_rows(name: str, text: str) -> Iterator[Row]:
-    """Yield the lines below the heading; a dot in a heading separates the keys of a map."""
-    lines = text.splitlines(keepends=True)
+def _read_csv(name: str, text: str) -> list[Row]:
+    """Return the lines below the heading; a dot in a heading separates the keys of a map."""
+    rows, lines = [], text.splitlines(keepends=True)
     separator = max(_SEPARATORS, key=lines[0].count) if lines else ","
     reader = csv.DictReader(lines, delimiter=separator, strict=True, skipinitialspace=True)
     try:
@@ -144,9 +138,10 @@ def _csv_rows(name: str, text: str) -> Iterator[Row]:
             if None in cells or None in cells.values():
                 reason = f"the line needs {len(reader.fieldnames or ())} cells, as the heading has"
                 raise FileUnreadable(place=place, reason=reason)
-            yield Row(place=place, values=_nested(place, cells))
+            rows.append(Row(place=place, values=_nested(place, cells)))
     except csv.Error as exc:
         raise FileUnreadable(place=f"{name}:{reader.line_num}", reason=exc) from exc
+    return rows
 
 
 def _nested(place: str, cells: dict[str, str]) -> Json:

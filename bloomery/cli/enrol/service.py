@@ -105,21 +105,22 @@ def plan(entry: Entry, inventory: Inventory) -> Order:
             label = inventory.labels.get(owner, owner)
             faults.append(f"macs: {mac} is that of node {label}; delete that port, or the row")
     missing = [port for port in entry.machine.ports if port["address"] not in inventory.by_mac]
-    hints = _hints_of_keys(entry, inventory) if node is None else _hints_of_differences(entry, node)
+    if node is not None:
+        hints = _hints_of_differences(entry, node)
+    else:  # keys of driver_info that resemble a key of the driver, and are none
+        kind, info = entry.machine.driver, entry.machine.driver_info
+        keys = inventory.keys.get(kind, [])
+        guesses = {
+            key: errors.nearest(key, [each for each in keys if each not in info])
+            for key in info if key not in keys
+        }  # fmt: skip
+        hints = [
+            f"driver_info.{key}: no key of the driver {kind}.{guess}"
+            for key, guess in guesses.items() if guess
+        ]  # fmt: skip
     return Order(
         entry=entry, node=uuid, ports=missing, faults=tuple(faults), hints=(*entry.hints, *hints)
     )
-
-
-def _hints_of_keys(entry: Entry, inventory: Inventory) -> list[str]:
-    """Name the keys of driver_info that resemble a key of the driver, and are none."""
-    info = entry.machine.driver_info
-    keys = inventory.keys.get(entry.machine.driver, [])
-    return [
-        f"driver_info.{key}: no key of the driver {entry.machine.driver}.{guess}"
-        for key in info
-        if key not in keys and (guess := errors.nearest(key, [k for k in keys if k not in info]))
-    ]
 
 
 def _hints_of_differences(entry: Entry, node: Json) -> list[str]:

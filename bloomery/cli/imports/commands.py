@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import click
 
 from bloomery.cli import cloud, groups
-from bloomery.cli.imports import database, plan, site, takeover, terms, writing
+from bloomery.cli.imports import database, plan, site, terms, writing
 from bloomery.cli.imports.plan import LEFT
 
 _NEVER_COMES: Final = (
@@ -59,12 +58,28 @@ def ironic(
         raise click.UsageError("NODE limits --take-over: give both")
     if not as_json:
         click.echo(_NEVER_COMES)
-    with _old_site(old_name, config, take_over=take_over) as old:
+    if old_name is None and config is None:
+        raise click.UsageError("give --from CLOUD, --from-config FILE, or both")
+    running = None if old_name is None else site.read(cloud.find_nodes(old_name))
+    with contextlib.ExitStack() as stack:
+        old: site.OldSite
+        if config is not None:
+            stored = database.read(stack.enter_context(database.opened(config)), running)
+            if take_over and running is None and (living := stored.living()):
+                raise click.ClickException(
+                    f"the old service still runs, or was killed, on {', '.join(living)}: stop it "
+                    "(one that was killed on SQLite: start and stop it) and try again in two "
+                    "minutes, or give --from CLOUD as well"
+                )
+            old = stored
+        else:
+            assert running is not None
+            old = running
         new = site.read(cloud.find_nodes(name))
         rows = plan.make(old, new, terms.of(secrets, instead))
         if take_over:
-            rows = list(takeover.rows(rows, nodes))
-            work = takeover.carry_out(old, new, rows)
+            rows = list(writing.take_over_rows(rows, nodes))
+            work = writing.take_over(old, new, rows)
         else:
             work = writing.write(new.client, rows)
         is_stopped = not dry_run and terms.stops(rows, skip=skip)
@@ -72,23 +87,3 @@ def ironic(
     if not as_json and not is_stopped and any(row.action == LEFT for row in done):
         click.echo("run it again for what was left out", err=True)
     terms.end(done, is_stopped=is_stopped)
-
-
-@contextlib.contextmanager
-def _old_site(name: str | None, config: Path | None, *, take_over: bool) -> Iterator[site.OldSite]:
-    if name is None and config is None:
-        raise click.UsageError("give --from CLOUD, --from-config FILE, or both")
-    running = None if name is None else site.read(cloud.find_nodes(name))
-    if config is None:
-        assert running is not None
-        yield running
-        return
-    with database.opened(config) as conn:
-        old = database.read(conn, running)
-        if take_over and running is None and (living := old.living()):
-            raise click.ClickException(
-                f"the old service still runs, or was killed, on {', '.join(living)}: stop it (one "
-                "that was killed on SQLite: start and stop it) and try again in two minutes, or "
-                "give --from CLOUD as well"
-            )
-        yield old

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,9 +102,24 @@ def opened(config: Path) -> Iterator[sa.Connection]:
 
     Errors do not repeat the URL: it holds a password.
     """
-    url = _url(config)
+    options = cfg.ConfigOpts()
+    options.register_opts([cfg.StrOpt("connection", secret=True)], group="database")
     try:
-        engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **_only_there(url))
+        options(args=[], default_config_files=[str(config)])
+        text = options.database.connection
+        url = None if text is None else sa.make_url(text)
+    except (cfg.Error, sa.exc.ArgumentError) as exc:
+        raise click.ClickException(f"cannot read {config}: {type(exc).__name__}") from None
+    if url is None:
+        raise click.ClickException(f"{config} has no [database]connection")
+    backend = url.get_backend_name()
+    url = url.set(drivername=_DRIVERS.get(backend, backend))
+    arguments: Json = {}
+    try:
+        if backend == "sqlite":  # which would make a file that is not there
+            file = Path(url.database or "").absolute().as_uri()
+            arguments["creator"] = lambda: sqlite3.connect(f"{file}?mode=ro", uri=True)
+        engine = sa.create_engine(url, poolclass=sa.pool.NullPool, **arguments)
         with engine.connect() as conn:
             if statement := _READ_ONLY.get(url.get_backend_name()):
                 conn.exec_driver_sql(statement)
@@ -129,69 +144,31 @@ def opened(config: Path) -> Iterator[sa.Connection]:
         ) from None
 
 
-def _url(config: Path) -> sa.URL:
-    options = cfg.ConfigOpts()
-    options.register_opts([cfg.StrOpt("connection", secret=True)], group="database")
-    try:
-        options(args=[], default_config_files=[str(config)])
-        text = options.database.connection
-        url = None if text is None else sa.make_url(text)
-    except (cfg.Error, sa.exc.ArgumentError) as exc:
-        raise click.ClickException(f"cannot read {config}: {type(exc).__name__}") from None
-    if url is None:
-        raise click.ClickException(f"{config} has no [database]connection")
-    backend = url.get_backend_name()
-    return url.set(drivername=_DRIVERS.get(backend, backend))
-
-
-def _only_there(url: sa.URL) -> dict[str, Any]:
-    """SQLite would make a file that is not there."""
-    if url.get_backend_name() != "sqlite":
-        return {}
-    file = Path(url.database or "").absolute().as_uri()
-    return {"creator": lambda: sqlite3.connect(f"{file}?mode=ro", uri=True)}
-
-
 def read(conn: sa.Connection, running: Site | None) -> StoredSite:
     """Read all nodes and records; raises NoSuchTableError for what is no database of Ironic."""
     stored = {name: list(_rows(conn, table)) for name, table in _TABLES.items()}
     uuids = {name: {row["id"]: row["uuid"] for row in rows} for name, rows in stored.items()}
-    traits = _grouped(conn, "node_traits", "node_id", lambda row: row["trait"])
+    traits = _grouped(conn, "node_traits", "node_id")
     for name, rows in stored.items():
-        steps = _steps(conn, name)
         for row in rows:
-            row.update(_references(row, uuids))
+            for noun in ("node", "chassis", "portgroup", "allocation"):
+                if f"{noun}_id" in row:
+                    row[f"{noun}_uuid"] = uuids[noun].get(row[f"{noun}_id"])
             if name == "node":
-                row["traits"] = traits[row["id"]]
-            if steps is not None:
-                row["steps"] = steps[row["id"]]
+                row["traits"] = [each["trait"] for each in traits[row["id"]]]
+    for name, (table, columns) in _STEPS.items():
+        steps = _grouped(conn, table, f"{_TABLES[name].removesuffix('s')}_id")
+        for row in stored[name]:
+            row["steps"] = [{n: step[n] for n in columns} for step in steps[row["id"]]]
     by_uuid = {name: {row["uuid"]: row for row in rows} for name, rows in stored.items()}
     return StoredSite(conn=conn, nodes=by_uuid.pop("node"), records=by_uuid, running=running)
 
 
-def _references(row: Json, uuids: Mapping[str, Mapping[int, str]]) -> Json:
-    """Return the UUIDs of what a row refers to by number."""
-    return {
-        f"{name}_uuid": uuids[name].get(row[f"{name}_id"])
-        for name in ("node", "chassis", "portgroup", "allocation")
-        if f"{name}_id" in row
-    }
-
-
-def _steps(conn: sa.Connection, name: str) -> Mapping[int, list[Json]] | None:
-    if name not in _STEPS:
-        return None
-    table, columns = _STEPS[name]
-    parent = f"{_TABLES[name].removesuffix('s')}_id"
-    return _grouped(conn, table, parent, lambda row: {column: row[column] for column in columns})
-
-
-def _grouped(
-    conn: sa.Connection, table: str, parent: str, shown: Callable[[Json], Any]
-) -> Mapping[int, list[Any]]:
-    groups: dict[int, list[Any]] = defaultdict(list)
+def _grouped(conn: sa.Connection, table: str, parent: str) -> Mapping[int, list[Json]]:
+    """Return the rows of a table by the number of their parent."""
+    groups: dict[int, list[Json]] = defaultdict(list)
     for row in _rows(conn, table):
-        groups[row[parent]].append(shown(row))
+        groups[row[parent]].append(row)
     return groups
 
 
@@ -207,13 +184,11 @@ def _rows(conn: sa.Connection, name: str, **where: Any) -> Iterator[Json]:
             raise
         return
     query = sa.select(table).filter_by(**where).order_by(*table.primary_key.columns)
-    for row in conn.execute(query).mappings():
-        yield {column: _decoded(column, value) for column, value in row.items()}
-
-
-def _decoded(column: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if column in _JSON:
-        return parsing.load_json(value)
-    return bool(value) if column in _FLAGS else value
+    for stored in conn.execute(query).mappings():
+        row = dict(stored)
+        for column, value in stored.items():
+            if value is not None and column in _JSON:
+                row[column] = parsing.load_json(value)
+            elif value is not None and column in _FLAGS:
+                row[column] = bool(value)
+        yield row

@@ -111,10 +111,16 @@ def _node_row(node: Json, old: OldSite, new: Site, terms: Terms) -> Row:
     elif present is None:
         action = CREATE
     else:
-        is_let_go = node["maintenance_reason"] == LET_GO
-        has_same_traits = set(present["traits"]) == set(node.get("traits") or ())
-        is_same = has_same_traits and not _differs(body, present, is_let_go=is_let_go)
-        action = THERE if is_same else CHANGE
+        names = {*NODE_FIELDS, *_LEFT_FIELDS, "provision_state", "maintenance_reason"}
+        if "resource_class" not in body:  # the new service may have a default
+            names.remove("resource_class")
+        if node["maintenance_reason"] == LET_GO:  # its own reason is gone in the old service
+            names.remove("maintenance_reason")
+        flat = {**body, **body["imported"]}
+        has_changed = set(present["traits"]) != set(node.get("traits") or ()) or any(
+            is_other(flat.get(name), present.get(name)) for name in names
+        )
+        action = CHANGE if has_changed else THERE
     return Row(
         kind="node", uuid=node["uuid"], name=node["name"] or node["uuid"], action=action,
         body=body, traits=node.get("traits") or (), faults=tuple(faults), left_out=tuple(hidden),
@@ -132,7 +138,8 @@ def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     info = {key: secrets.get(key, value) for key, value in (node["driver_info"] or {}).items()}
     faults = [f"driver_info/{key} is hidden: name it in --secrets"
               for key, value in info.items() if value == HIDDEN]  # fmt: skip
-    shown = {key: value for key, value in (node["instance_info"] or {}).items() if value != HIDDEN}
+    instance = node["instance_info"] or {}
+    instance = {key: value for key, value in instance.items() if value != HIDDEN}
     reason = AWAITING_TAKE_OVER
     if node["maintenance"]:
         former = node["maintenance_reason"] or "no reason given"
@@ -141,7 +148,7 @@ def translated(node: Json, terms: Terms) -> tuple[Json, list[str]]:
     imported |= {name: node[name] for name in _LEFT_FIELDS if node.get(name)}
     if imported.get("power_state") not in POWER:
         imported.pop("power_state", None)
-    return body | {"driver_info": info, "instance_info": shown, "imported": imported}, faults
+    return body | {"driver_info": info, "instance_info": instance, "imported": imported}, faults
 
 
 def not_served(body: Json, new: Site) -> Iterator[str]:
@@ -158,17 +165,6 @@ def not_served(body: Json, new: Site) -> Iterator[str]:
                    f"{name}:{body[name]}=NAME, one of {', '.join(enabled)}")  # fmt: skip
 
 
-def _differs(body: Json, present: Json, *, is_let_go: bool) -> bool:
-    """Return whether the node has changed in the old service since it was imported."""
-    flat = {**body, **body["imported"]}
-    names = {*NODE_FIELDS, *_LEFT_FIELDS, "provision_state", "maintenance_reason"}
-    if "resource_class" not in body:  # the new service may have a default
-        names.remove("resource_class")
-    if is_let_go:  # its own maintenance reason is gone in the old service
-        names.remove("maintenance_reason")
-    return any(is_other(flat.get(name), present.get(name)) for name in names)
-
-
 def is_other(value: Any, other: Any) -> bool:
     """Compare two values of a field; a service may show none as null, false or empty."""
     if isinstance(value, dict) and isinstance(other, dict):
@@ -182,7 +178,7 @@ def is_other(value: Any, other: Any) -> bool:
 
 
 def record_row(kind: str, record: Json, new: Site, begun_anew: set[str]) -> Row:
-    """``begun_anew``: nodes that are written, whose records are written with them."""
+    """Return the row of a record; records of the nodes ``begun_anew`` are written with them."""
     body = {name: record[name] for name in NOUNS[kind].fields if record.get(name) is not None}
     name = record.get("name") or record.get("address") or record["uuid"]
     node = record.get("node_uuid")

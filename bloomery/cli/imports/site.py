@@ -123,15 +123,18 @@ class Site:
     def past(self, uuid: str) -> Json:
         path = f"/v1/nodes/{uuid}"
         history = [
-            history_entry(entry) for entry in _listed(self.client, f"{path}/history", "history")
+            history_entry(entry) for entry in _list(self.client, f"{path}/history", "history")
         ]
-        return {"history": history, "inspected": _found(self.client.get, f"{path}/inventory")}
+        return {
+            "history": history,
+            "inspected": _find(self.client.get, f"{path}/inventory"),
+        }
 
 
 def history_entry(entry: Json) -> Json:
     """Return an entry of a node's history as ``past`` takes it."""
-    shown: Json = {name: entry[name] for name in _OF_HISTORY if name in entry}
-    return shown | {"severity": entry.get("severity") or "INFO", "event": entry.get("event") or ""}
+    fields: Json = {name: entry[name] for name in _OF_HISTORY if name in entry}
+    return fields | {"severity": entry.get("severity") or "INFO", "event": entry.get("event") or ""}
 
 
 def read(client: Client) -> Site:
@@ -150,7 +153,7 @@ def read(client: Client) -> Site:
 
 def _by_uuid(client: Client, path: str, list_name: str) -> dict[str, Json]:
     """Return the records of a list.  Raises ApiError for one that lacks what ``plan`` reads."""
-    records = _listed(client, path, list_name)
+    records = _list(client, path, list_name)
     for record in records:
         absent = {"uuid", *_NEEDED.get(list_name, ())} - record.keys()
         odd = [name for name in _MAPS if not isinstance(record.get(name), dict | None)]
@@ -160,16 +163,16 @@ def _by_uuid(client: Client, path: str, list_name: str) -> dict[str, Json]:
     return {record["uuid"]: record for record in records}
 
 
-def _listed(client: Client, path: str, list_name: str) -> list[Json]:
+def _list(client: Client, path: str, list_name: str) -> list[Json]:
     """Return all of a list, empty where an older Ironic does not know the noun."""
     query = "limit=1000" if list_name == "allocations" else "detail=True&limit=1000"
-    return _found(lambda whole: list(client.pages(whole, list_name)), f"{path}?{query}") or []
+    return _find(lambda whole: list(client.pages(whole, list_name)), f"{path}?{query}") or []
 
 
-def _found(ask: Callable[[str], Any], path: str) -> Any:
-    """Return what ``ask`` returns, None where the path is not there."""
+def _find(get: Callable[[str], Any], path: str) -> Any:
+    """Return what ``get`` returns, or None where the path is not there."""
     try:
-        return ask(path)
+        return get(path)
     except ApiError as exc:
         if exc.facts["answer"] == 404:
             return None

@@ -26,35 +26,30 @@ INSTEAD: Final = click.option(
 )  # fmt: skip
 SKIP: Final = click.option("--skip", is_flag=True, help="Leave refused nodes out.")
 DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Compare; change nothing.")
-_SHOWN: Final = ("kind", "uuid", "name", "action", "faults", "left_out")
+_KEYS: Final = ("kind", "uuid", "name", "action", "faults", "left_out")
 
 
 def of(secrets: Path | None, instead: Sequence[str]) -> Terms:
     """Return the terms that the options name.  Raises ClickException."""
-    return Terms(secrets=_secrets(secrets), instead=_instead(instead))
-
-
-def _secrets(path: Path | None) -> dict[str, Json]:
-    if path is None:
-        return {}
-    try:
-        document = parsing.load_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as exc:
-        raise click.ClickException(f"cannot read {path}: {type(exc).__name__}") from exc
-    if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
-        raise click.ClickException(f"{path} takes a map of nodes, each with parts of driver_info")
-    return {str(node): parts for node, parts in document.items()}
-
-
-def _instead(options: Sequence[str]) -> dict[tuple[str, str], str]:
     values_instead = {}
-    for option in options:
+    for option in instead:
         field, colon, values = option.partition(":")
         old, sign, new = values.partition("=")
         if not (colon and sign and field and new):
             raise click.BadParameter(f"{option!r} is not FIELD:OLD=NEW", param_hint="--instead")
         values_instead[field, old] = new
-    return values_instead
+    if secrets is None:
+        return Terms(instead=values_instead)
+    try:
+        document = parsing.load_yaml(secrets.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as exc:
+        raise click.ClickException(f"cannot read {secrets}: {type(exc).__name__}") from exc
+    if not isinstance(document, dict) or not all(isinstance(v, dict) for v in document.values()):
+        raise click.ClickException(
+            f"{secrets} takes a map of nodes, each with parts of driver_info"
+        )
+    parts = {str(node): each for node, each in document.items()}
+    return Terms(secrets=parts, instead=values_instead)
 
 
 def stops(rows: Iterable[Row], *, skip: bool) -> bool:
@@ -72,7 +67,7 @@ def echoed(rows: Iterable[Row], *, as_json: bool) -> list[Row]:
             for words in (*row.faults, *(f"left out: {each}" for each in row.left_out)):
                 terminal.echo(f"  {words}", err=True)
     if as_json:
-        click.echo(json.dumps([{key: getattr(row, key) for key in _SHOWN} for row in printed],
+        click.echo(json.dumps([{key: getattr(row, key) for key in _KEYS} for row in printed],
                               indent=2))  # fmt: skip
     else:
         click.echo(terminal.tally("row", [row.action for row in printed]))

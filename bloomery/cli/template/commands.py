@@ -43,18 +43,12 @@ class Writing(groups.Group):
         except OSError as exc:
             if exc.errno == errno.EPIPE:
                 raise  # click handles it
-            _drop_unprinted()
+            # drop unwritten output, which Python would flush again at exit
+            with contextlib.suppress(OSError):  # standard output may be no file
+                null_device = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null_device, sys.stdout.fileno())
+                os.close(null_device)
             raise click.ClickException(f"cannot print the rest: {exc.strerror or exc}") from exc
-
-
-def _drop_unprinted() -> None:
-    """Drop unwritten output, which Python would flush again at exit."""
-    try:
-        null_device = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null_device, sys.stdout.fileno())
-        os.close(null_device)
-    except OSError:
-        """Standard output is no file: then nothing is tried again."""
 
 
 def stack_options(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
@@ -136,8 +130,8 @@ def show(
 ) -> None:
     """Show the parameters of FILE, and its resources in the order of creation, values resolved."""
     loader = _loader(file, environments, parameters, name)
-    shown = tables.document(_checked(loader, as_json=as_json))
-    click.echo(json_text(shown) if as_json else tables.text(shown))
+    document = tables.document(_checked(loader, as_json=as_json))
+    click.echo(json_text(document) if as_json else tables.text(document))
 
 
 @template.command(short_help="Say what an update would do.")
@@ -209,8 +203,11 @@ def validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALU
 def _hinted_stack(loader: StackLoader) -> Stack:
     """Return the stack, and write the hints on its templates."""
     stack = loader.stack()
-    for place, sentence in _hinted(loader, stack):
-        _write_hint(place, sentence)
+    for file, text in loader.texts.items():
+        for line, sentence in sorted(hints.doubles(text)):
+            _write_hint(places.Place(file, line), sentence)
+    for hint in hints.of(stack.definition.template):
+        _write_hint(places.place(loader.source.file, hint.path, loader.texts), hint.sentence)
     return stack
 
 
@@ -222,14 +219,6 @@ def _write_unread(loader: StackLoader) -> None:
 
 def _write_hint(place: object, sentence: str) -> None:
     click.echo(terminal.visible(f"{place}: hint: {sentence}"), err=True)
-
-
-def _hinted(loader: StackLoader, stack: Stack) -> Iterator[tuple[object, str]]:
-    for file, text in loader.texts.items():
-        for line, sentence in sorted(hints.doubles(text)):
-            yield places.Place(file, line), sentence
-    for hint in hints.of(stack.definition.template):
-        yield places.place(loader.source.file, hint.path, loader.texts), hint.says
 
 
 def _checked(
@@ -267,18 +256,14 @@ def report(exc: errors.Failure, loader: StackLoader) -> None:
 def _write_fault(exc: errors.Failure, loader: StackLoader) -> None:
     place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
-    named = "" if kind == errors.TemplateUnreadable.wire_type else f"{kind}: "
+    label = "" if kind == errors.TemplateUnreadable.wire_type else f"{kind}: "
     where = "" if str(exc).startswith(f"cannot read {place}: ") else f"{place}: "
-    advice = hints.way_out(exc) or _unread(exc, loader)
-    click.echo(terminal.visible(f"{where}{named}{exc}{advice}"), err=True)
-
-
-def _unread(exc: errors.Failure, loader: StackLoader) -> str:
-    """Return why a file that the fault names could not be read; "" if it names none."""
-    for key, reason in loader.bundle.unread.items():
-        if f'"{key}"' in str(exc) or repr(key) in str(exc):
-            return f" Cannot read it: {reason}"
-    return ""
+    advice = hints.way_out(exc)
+    unread = loader.bundle.unread.items()
+    reasons = [why for key, why in unread if f'"{key}"' in str(exc) or repr(key) in str(exc)]
+    if not advice and reasons:
+        advice = f" Cannot read it: {reasons[0]}"
+    click.echo(terminal.visible(f"{where}{label}{exc}{advice}"), err=True)
 
 
 def _write(file: str, text: str) -> None:

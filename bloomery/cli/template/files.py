@@ -70,17 +70,17 @@ class FileBundle:
             return [self._tree(item, path, types=types) for item in tree]
         if not isinstance(tree, dict):
             return tree
-        return {key: self._value(tree, key, path, types=types) for key in tree}
-
-    def _value(self, tree: dict[str, Any], key: str, path: str, *, types: bool) -> Any:
-        value = tree[key]
-        if not isinstance(value, str):
-            return self._tree(value, path, types=types)
-        if key == "get_file" and len(tree) == 1:
-            return self._fetched(value, path)
-        if types and key in {"type", "Type"} and value.endswith(NESTED):
-            return self._nested(value, path)
-        return value
+        rewritten = {}
+        for key, value in tree.items():
+            rewritten[key] = value
+            if not isinstance(value, str):
+                rewritten[key] = self._tree(value, path, types=types)
+            elif key == "get_file" and len(tree) == 1:
+                rewritten[key] = beside(value, path)
+                self._take(rewritten[key])
+            elif types and key in {"type", "Type"} and value.endswith(NESTED):
+                rewritten[key] = self._nested(value, path)
+        return rewritten
 
     def _registry(self, registry: dict[str, Any], path: str) -> dict[str, Any]:
         return {
@@ -93,11 +93,6 @@ class FileBundle:
         }
 
     # ------------------------------------------------------------------------------------ files
-
-    def _fetched(self, name: str, named_in: str) -> str:
-        key = beside(name, named_in)
-        self._take(key)
-        return key
 
     def _nested(self, name: str, named_in: str) -> str:
         """Add a nested template and the files that it names in turn, once."""
@@ -127,8 +122,8 @@ class FileBundle:
         try:
             content = read(path, self.limits, any_kind=True)
         except (OSError, ValueError) as exc:
-            named = path or "''"
-            raise errors.TemplateUnreadable(reason=f"cannot read {named}: {why(exc)}") from exc
+            reason = f"cannot read {path or repr(path)}: {why(exc)}"
+            raise errors.TemplateUnreadable(reason=reason) from exc
         self.texts[path] = content.decode(errors="replace")
         return content
 
@@ -164,32 +159,23 @@ def read(key: str, limits: Limits, *, any_kind: bool = False) -> bytes:
     """
     most = limits.result_chars
     if key.startswith(("http://", "https://")):
-        content = _answer(key, most)
+        try:
+            # scheme is checked
+            with urllib.request.urlopen(key, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310
+                content = answer.read(most + 1)
+        except http.client.HTTPException as exc:
+            raise ValueError(str(exc) or type(exc).__name__) from exc
     elif any_kind and key == STANDARD_INPUT:
         content = sys.stdin.buffer.read(most + 1)
     else:
-        path = local(key) if key.startswith("file:") else key
-        content = _content(Path(path), most, any_kind=any_kind)
+        path = Path(local(key) if key.startswith("file:") else key)
+        if path.exists() and not path.is_file() and not any_kind:
+            raise ValueError("it is no file")
+        with path.open("rb") as source:
+            content = source.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most} bytes (result_chars)")
     return content
-
-
-def _answer(url: str, most: int) -> bytes:
-    try:
-        # scheme is checked
-        with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310
-            content: bytes = answer.read(most + 1)
-    except http.client.HTTPException as exc:
-        raise ValueError(str(exc) or type(exc).__name__) from exc
-    return content
-
-
-def _content(path: Path, most: int, *, any_kind: bool) -> bytes:
-    if path.exists() and not path.is_file() and not any_kind:
-        raise ValueError("it is no file")
-    with path.open("rb") as source:
-        return source.read(most + 1)
 
 
 def why(exc: Exception) -> str:

@@ -29,7 +29,7 @@ SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")
 
 class Hint(NamedTuple):
     path: tuple[str | int, ...]
-    says: str
+    sentence: str
 
 
 def of(template: Template) -> Iterator[Hint]:
@@ -45,7 +45,7 @@ def of(template: Template) -> Iterator[Hint]:
 
 def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
     """Yield each key that this version ignores in a resource or output."""
-    features, word = template.features, template.word(section)
+    features, section_key = template.features, template.word(section)
     keys = features.output_keys if section is Section.OUTPUTS else features.resource_keys
     keys_by_lower = {key.lower(): key for key in keys.values()}
     bodies = template.section(section)
@@ -54,8 +54,8 @@ def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
             if key not in keys_by_lower.values():
                 near = difflib.get_close_matches(str(key).lower(), keys_by_lower, 1, LIKE)
                 meant = f"; {keys_by_lower[near[0]]} is one" if near else ""
-                says = f"{key} is no key of {of} in {features.version} and is ignored{meant}"
-                yield Hint((word, name, key), says)
+                sentence = f"{key} is no key of {of} in {features.version} and is ignored{meant}"
+                yield Hint((section_key, name, key), sentence)
 
 
 def doubles(text: str) -> Iterator[tuple[int, str]]:
@@ -71,20 +71,18 @@ def doubles(text: str) -> Iterator[tuple[int, str]]:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            yield from _doubles(node)
+            lines: dict[str, int] = {}
+            for key, _value in node.value:
+                line, name = key.start_mark.line + 1, str(key.value)
+                if name in lines and name != MERGE:
+                    sentence = (
+                        f"{name} stands in line {lines[name]} already, whose value is dropped"
+                    )
+                    yield line, sentence
+                lines[name] = line
             waiting += [value for _key, value in node.value]
         else:
             waiting += node.value
-
-
-def _doubles(node: yaml.MappingNode) -> Iterator[tuple[int, str]]:
-    lines: dict[str, int] = {}
-    for key, _value in node.value:
-        line = key.start_mark.line + 1
-        name = str(key.value)
-        if name in lines and name != MERGE:
-            yield line, f"{name} stands in line {lines[name]} already, whose value is dropped"
-        lines[name] = line
 
 
 def way_out(fault: errors.Failure) -> str:
@@ -102,30 +100,25 @@ def _inside(template: Template, tree: Any, path: tuple[str | int, ...]) -> Itera
         for index, item in enumerate(tree):
             yield from _inside(template, item, (*path, index))
     elif isinstance(tree, Mapping):
-        if len(tree) == 1 and (says := _doubt(template, str(next(iter(tree))))):
-            yield Hint((*path, next(iter(tree))), says)
+        if len(tree) == 1 and (sentence := _misspelling(template, str(next(iter(tree))))):
+            yield Hint((*path, next(iter(tree))), sentence)
         for key, value in tree.items():
             yield from _inside(template, value, (*path, key))
 
 
-def _doubt(template: Template, key: str) -> str | None:
-    offered = template.features.offered.functions
-    if key in offered:
+def _misspelling(template: Template, key: str) -> str | None:
+    """Return the warning for a key that is no function, but resembles one of any version."""
+    functions, version = template.features.offered.functions, template.features.version
+    if key in functions:
         return None
-    version = template.features.version
     if since := _since().get(key):
         return f"{key} is a function from {since} on; in {version} it is plain data"
-    names = [*_callable(template), *_since()]
-    near = difflib.get_close_matches(key, names, 1, LIKE)
+    names = [name for name, value in functions.items() if not isinstance(value, Removed)]
+    near = difflib.get_close_matches(key, [*names, *_since()], 1, LIKE)
     if not near:
         return None
-    since = "" if near[0] in offered else f", from version {_since()[near[0]]} on"
+    since = "" if near[0] in functions else f", from version {_since()[near[0]]} on"
     return f"{key} is no function and is taken as plain data; {near[0]} is one{since}"
-
-
-def _callable(template: Template) -> list[str]:
-    offered = template.features.offered.functions
-    return [name for name, what in offered.items() if not isinstance(what, Removed)]
 
 
 @functools.cache
@@ -135,7 +128,7 @@ def _since() -> dict[str, str]:
     classes = {each.features.version: each for each in versions.installed().values()}
     for version, each in sorted(classes.items()):
         if each.features.type == "hot":
-            for name, what in each.features.offered.functions.items():
-                if not isinstance(what, Removed):
+            for name, value in each.features.offered.functions.items():
+                if not isinstance(value, Removed):
                     versions_by_name.setdefault(name, version)
     return versions_by_name

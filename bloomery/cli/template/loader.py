@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bloomery import errors
 from bloomery.cli.template import places
@@ -68,8 +68,10 @@ class StackLoader:
         """Build the stack.  Raises the first fault of options, template or environment."""
         name = checked_name(self.source.stack_name)
         document = self.bundle.template(self.source.file)
-        merged_environment = self._environment(document)
-        files = self.bundle.files
+        files, names = self.bundle.files, self.source.environments
+        texts = {each: json.dumps(self.bundle.environment(each)) for each in names}
+        kinds = merging.kinds_of(document, files, self.bundle.limits)
+        merged_environment = merging.merged(names, texts, kinds, self.bundle.limits)
         template = versions.template_class(document)(document, files, limits=self.bundle.limits)
         definition = Definition(
             template=template,
@@ -85,24 +87,20 @@ class StackLoader:
         return [] if self.built is None else self.built.definition.parameters.missing()
 
     def file_at_fault(self, fault: errors.Failure) -> str:
-        """Return the file of a fault."""
+        """Return the file of a fault: the last environment that has its key, or the template."""
         if isinstance(fault, errors.TemplateUnreadable):
             return self.bundle.reading or self.source.file
-        return self._environment_at_fault(fault) or self.source.file
-
-    def _environment_at_fault(self, fault: errors.Failure) -> str | None:
-        """Return the last environment that has the fault's key: the last one takes effect."""
-        name = places.parameter_at_fault(fault)
+        name, path = places.parameter_at_fault(fault), places.path_of(fault)
         if name is not None and name not in self.source.parameter_values:
             files = (self._last_with((section, name)) for section in VALUES)
-            return next(filter(None, files), None)
-        path = places.path_of(fault)
+            return next(filter(None, files), self.source.file)
         if not (isinstance(fault, OF_ENVIRONMENTS) or path[:1] == [environment.REGISTRY]):
-            return None
-        named = [each for each in self.source.environments if f"'{each}'" in str(fault)]
-        if len(named) == 1:
-            return named[0]
-        return self._last_with(path) or ", ".join(self.source.environments)
+            return self.source.file
+        environments = self.source.environments
+        quoted = [each for each in environments if f"'{each}'" in str(fault)]
+        if len(quoted) == 1:
+            return quoted[0]
+        return self._last_with(path) or ", ".join(environments) or self.source.file
 
     def _last_with(self, path: Sequence[str | int]) -> str | None:
         having = (
@@ -111,14 +109,6 @@ class StackLoader:
             if path and places.holds(self.texts.get(each, ""), path)
         )
         return next(having, None)
-
-    def _environment(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge the environment files in their order."""
-        texts = {
-            name: json.dumps(self.bundle.environment(name)) for name in self.source.environments
-        }
-        kinds = merging.kinds_of(document, self.bundle.files, self.bundle.limits)
-        return merging.merged(self.source.environments, texts, kinds, self.bundle.limits)
 
 
 def checked_name(name: str) -> str:

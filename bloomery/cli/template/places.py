@@ -17,7 +17,7 @@ import yaml
 from bloomery import errors, parsing
 from bloomery.orchestration.stack.validation import GENERATED
 
-BELOW: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
+IN_FILE: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
 PARAMETER: Final = re.compile(r"Parameter '(?P<name>[^']+)' is invalid")
 WORD: Final = re.compile(r"[\w:-]*\w")
 LEAST_CHARS: Final = 3  # of a word that may be a name
@@ -42,55 +42,42 @@ class Place(NamedTuple):
 def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place:
     """Return the place of ``error``; ``texts``: by file."""
     if match := LINE.search(str(error)):
-        below = UNPARSED.search(str(error))
-        return Place(below["file"] if below else file, int(match["line"]))
-    path, reason = path_of(error), _reason(error)
+        nested = UNPARSED.search(str(error))
+        return Place(nested["file"] if nested else file, int(match["line"]))
+    path, reason = path_of(error), str(error.facts.get("reason", ""))
     for at, key in enumerate(path):
-        below = BELOW.fullmatch(str(key))
-        if below is None:
+        nested = IN_FILE.fullmatch(str(key))
+        if nested is None:
             continue
-        if below["file"] in texts:
-            inner = errors.StackValidationFailed(reason=reason, path=path[at + 1 :])
-            place_below = located(inner, below["file"], texts)
-            if place_below.line is not None:
-                return place_below
-        elif below["file"] == GENERATED and (line := _of_member(error, at, texts.get(file, ""))):
-            innermost = _in_file_below(path[at + 1 :], reason, texts)
-            return innermost or Place(file, line)
-        path = [*path[:at], below["name"]]
+        if nested["file"] in texts:
+            innermost = _in_nested(path[at:], reason, texts)
+            if innermost is not None:
+                return innermost
+        elif nested["file"] == GENERATED:
+            # inside of a group's member, which a file or the definition of members describes
+            group = [*path[:at], nested["name"], "properties"]
+            rest = list(path[at + 3 :])  # behind "resources" and the member's name
+            ways = (
+                ["resource_def", *rest], ["resource", *rest], ["member", *rest[1:]],
+                ["resource_properties", *rest[1:]],
+            )  # fmt: skip
+            lines = [line_of(texts.get(file, ""), [*group, *way], reason) for way in ways]
+            if line := max(filter(None, lines), default=None):
+                return _in_nested(path[at + 1 :], reason, texts) or Place(file, line)
+        path = [*path[:at], nested["name"]]
         break
     return place(file, path, texts, reason)
 
 
-def _in_file_below(
-    path: Sequence[str | int], reason: str, texts: Mapping[str, str]
-) -> Place | None:
-    """Return the place of a fault in the template of a group's member."""
+def _in_nested(path: Sequence[str | int], reason: str, texts: Mapping[str, str]) -> Place | None:
+    """Return the place of a fault in the first file that its path enters, or None."""
     for at, key in enumerate(path):
-        below = BELOW.fullmatch(str(key))
-        if below is not None and below["file"] in texts:
+        nested = IN_FILE.fullmatch(str(key))
+        if nested is not None and nested["file"] in texts:
             inner = errors.StackValidationFailed(reason=reason, path=path[at + 1 :])
-            place = located(inner, below["file"], texts)
+            place = located(inner, nested["file"], texts)
             return place if place.line is not None else None
     return None
-
-
-def _of_member(error: errors.Failure, at: int, text: str) -> int | None:
-    """Return the line of a fault inside of a group's member: in the definition of its members."""
-    path, reason = path_of(error), _reason(error)
-    below = BELOW.fullmatch(str(path[at]))
-    assert below
-    group = [*path[:at], below["name"], "properties"]
-    rest = list(path[at + 3 :])  # behind "resources" and the member's name
-    inside = [[word, *rest] for word in ("resource_def", "resource")]
-    inside += [["member", *rest[1:]]]
-    inside += [["resource_properties", *rest[1:]]]
-    lines = [line_of(text, [*group, *keys], reason) for keys in inside]
-    return max(filter(None, lines), default=None)
-
-
-def _reason(error: errors.Failure) -> str:
-    return str(error.facts.get("reason", ""))
 
 
 def place(
@@ -103,26 +90,22 @@ def place(
 
 def path_of(error: errors.Failure) -> Sequence[str | int]:
     """Return the path of a fault, from the error or from its message."""
-    return [*getattr(error, "path", ()), *_hinted(error)]
-
-
-def _hinted(error: errors.Failure) -> Sequence[str]:
-    """Return the path in the message of an error without a path."""
+    path = list(getattr(error, "path", ()))
     if isinstance(error, errors.UserParameterMissing | errors.UnknownUserParameter):
-        return ("parameters", str(error.facts["key"]))
+        return [*path, "parameters", str(error.facts["key"])]
     if isinstance(error, errors.CircularDependencyException):
-        return ("resources", str(error.facts["cycle"]).partition(" -> ")[0])
+        return [*path, "resources", str(error.facts["cycle"]).partition(" -> ")[0]]
     if isinstance(error, errors.InvalidTemplateVersion):
-        return ("heat_template_version",)
+        return [*path, "heat_template_version"]
     if isinstance(error, MERGING):
-        return ("parameter_merge_strategies", str(error.facts["param"]))
-    if getattr(error, "path", ()):
-        return ()
+        return [*path, "parameter_merge_strategies", str(error.facts["param"])]
+    if path:
+        return path
     if match := PARAMETER.search(str(error)):
-        return ("parameters", match["name"])
+        return ["parameters", match["name"]]
     if match := OF_REGISTRY.match(str(error)):
         return match[0].split(".")
-    return ()
+    return []
 
 
 def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | None:
@@ -143,7 +126,15 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
         if step is None:
             break
         line, node = step
-    return _named(node, reason) or line
+    if isinstance(node, yaml.MappingNode):
+        lines = {
+            str(part.value): part.start_mark.line + 1
+            for entry in reversed(node.value)
+            for part in entry
+            if isinstance(part, yaml.ScalarNode) and len(part.value) >= LEAST_CHARS
+        }
+        line = next((lines[word] for word in WORD.findall(reason) if word in lines), line)
+    return line
 
 
 def holds(text: str, path: Sequence[str | int]) -> bool:
@@ -166,18 +157,6 @@ def parameter_at_fault(error: errors.Failure) -> str | None:
         return str(error.facts["key"])
     match = None if getattr(error, "path", ()) else PARAMETER.search(str(error))
     return match["name"] if match else None
-
-
-def _named(node: yaml.Node | None, reason: str) -> int | None:
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    lines = {
-        str(part.value): part.start_mark.line + 1
-        for entry in reversed(node.value)
-        for part in entry
-        if isinstance(part, yaml.ScalarNode) and len(part.value) >= LEAST_CHARS
-    }
-    return next((lines[word] for word in WORD.findall(reason) if word in lines), None)
 
 
 def _step(node: yaml.Node | None, key: str | int) -> tuple[int, yaml.Node] | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.cli.terminal import SHOWN_CHARS, as_json, brief, columns, visible
+from bloomery.cli.terminal import MOST_CHARS, as_json, brief, columns, visible
 from bloomery.orchestration.drawing import Box, Picture
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.states import STACK_TYPE
 from bloomery.orchestration.simulation import Event, Result
-from bloomery.orchestration.simulation.results import Error, Output
+from bloomery.orchestration.simulation.results import Error
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import environment
@@ -43,38 +43,35 @@ def document(stack: Stack) -> dict[str, Any]:
     definition = stack.definition
     schemas = definition.parameters.schemas
     secrecy = Secrecy(stack)
-    shown = secrecy.serialized_parameters(definition.parameters)
+    values = secrecy.serialized_parameters(definition.parameters)
+    resources = []
+    for name in stack.order:
+        resource = stack.definitions[name]
+        tree = resource.properties if isinstance(resource.properties, dict) else {}
+        properties = {}
+        for key, value in tree.items():
+            is_leaf = not isinstance(value, dict | list | Function)
+            is_secret = is_leaf and secrecy.is_secret(name, key)
+            properties[key] = environment.MASKED if is_secret else _value(stack, secrecy, value)
+        requires = sorted(stack.graph.requires(name))
+        resources.append(
+            {"name": name, "type": resource.type, "requires": requires, "properties": properties}
+        )
     return {
         "name": definition.identity.name,
         "description": definition.template.description,
         "parameters": {
             name: {
                 "type": str(schema.kind),
-                "value": shown[name],
+                "value": values[name],
                 "description": schema.description or "",
             }
             for name, schema in schemas.items()
         },
-        "resources": [_resource(stack, secrecy, name) for name in stack.order],
+        "resources": resources,
         "outputs": {
             name: {"description": output.description, "enabled": output.enabled}
             for name, output in definition.outputs.items()
-        },
-    }
-
-
-def _resource(stack: Stack, secrecy: Secrecy, name: str) -> dict[str, Any]:
-    definition = stack.definitions[name]
-    tree = definition.properties if isinstance(definition.properties, dict) else {}
-    return {
-        "name": name,
-        "type": definition.type,
-        "requires": sorted(stack.graph.requires(name)),
-        "properties": {
-            key: environment.MASKED
-            if not isinstance(value, dict | list | Function) and secrecy.is_secret(name, key)
-            else _value(stack, secrecy, value)
-            for key, value in tree.items()
         },
     }
 
@@ -109,22 +106,23 @@ def _call(tree: Any) -> Any:
     return [_call(value) for value in tree] if isinstance(tree, list | tuple) else tree
 
 
-def text(shown: Mapping[str, Any]) -> str:
-    described = _described(shown["description"])
-    lines = [visible(f"{shown['name']}: {described}" if described else shown["name"])]
+def text(document: Mapping[str, Any]) -> str:
+    """Return the document of a stack as sections of lines."""
+    described = _described(document["description"])
+    lines = [visible(f"{document['name']}: {described}" if described else document["name"])]
     parameters = (
         (name, entry["type"], brief(entry["value"]), entry["description"])
-        for name, entry in shown["parameters"].items()
+        for name, entry in document["parameters"].items()
     )
     lines += _section("parameters", columns(parameters))
     resources = []
-    for entry in shown["resources"]:
+    for entry in document["resources"]:
         after = f"  after {', '.join(entry['requires'])}" if entry["requires"] else ""
         resources.append(visible(f"{entry['name']}  {entry['type']}{after}"))
         values = entry["properties"].items()
         resources += (visible(f"    {key}: {brief(value)}") for key, value in values)
     lines += _section("resources, in the order of creation", resources)
-    outputs = shown["outputs"].items()
+    outputs = document["outputs"].items()
     rows = [
         (name, _described(entry["description"]) if entry["enabled"] else "(off)")
         for name, entry in outputs
@@ -182,24 +180,22 @@ def outcome(result: Result, timeout_s: float) -> str:
             for entry in result.resources
         ),
     )
-    lines += _section("outputs", [*_outputs(result.outputs)])
+    outputs: list[str] = []  # each in full: beside its name, or in lines below it
+    width = max(map(len, result.outputs), default=0)
+    for name, output in result.outputs.items():
+        text = whole(output.value) if output.error is None else f"error: {output.error.message}"
+        if "\n" not in text:
+            outputs.append(visible(f"{name:{width}}  {text}".rstrip()))
+            continue
+        outputs.append(visible(f"{name}:"))
+        value_lines = text.removesuffix("\n").split("\n")
+        outputs += (visible(f"    {line}").rstrip() for line in value_lines)
+    lines += _section("outputs", outputs)
     begun = f"{result.status}: " if result.status else ""
     reason = result.reason or (result.error.message if result.error else "")
     if result.error and result.error.type == "StackTimedOut":
         reason += f" after {timeout_s / 60:g} minutes; --timeout allows for more"
     return "\n".join([*lines, "", visible(f"{begun}{reason}")])
-
-
-def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
-    """Return each output in full: beside its name, or in lines below it."""
-    width = max(map(len, outputs), default=0)
-    for name, output in outputs.items():
-        text = whole(output.value) if output.error is None else f"error: {output.error.message}"
-        if "\n" not in text:
-            yield visible(f"{name:{width}}  {text}".rstrip())
-            continue
-        yield visible(f"{name}:")
-        yield from (visible(f"    {line}").rstrip() for line in text.removesuffix("\n").split("\n"))
 
 
 # ------------------------------------------------------------------------------------------ graph
@@ -212,15 +208,15 @@ def picture(stack: Stack) -> Picture:
     return Picture(title=stack.definition.identity.name, boxes=boxes, edges=edges)
 
 
-def _boxes(stack: Stack, above: str, edges: list[tuple[str, str]]) -> list[Box]:
-    """Return the resources of a stack; ``above``: prefix of their keys.  Add to ``edges``.
+def _boxes(stack: Stack, prefix: str, edges: list[tuple[str, str]]) -> list[Box]:
+    """Return the resources of a stack, with ``prefix`` before their keys.  Add to ``edges``.
 
     A nested stack that depends on later values has no boxes.
     """
     boxes = []
     for name in stack.order:
-        key, nested = f"{above}{name}", None
-        edges.extend((key, f"{above}{each}") for each in sorted(stack.graph.requires(name)))
+        key, nested = f"{prefix}{name}", None
+        edges.extend((key, f"{prefix}{each}") for each in sorted(stack.graph.requires(name)))
         if issubclass(stack.kind(name), composite.Composite):
             with contextlib.suppress(errors.Failure):
                 child = children.preview(stack, name, stack.properties(name, stack.view), {})
@@ -239,4 +235,4 @@ def whole(value: Any) -> str:
     if isinstance(value, str):
         return value
     text = as_json(value)
-    return text if len(text) <= SHOWN_CHARS else as_json(value, indent=2)
+    return text if len(text) <= MOST_CHARS else as_json(value, indent=2)

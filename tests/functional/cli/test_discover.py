@@ -101,7 +101,7 @@ def test_addresses_take_turns() -> None:
     waits: list[float] = []
     pace = Pace(every_s=0.5, clock=lambda: 100.0, wait=waits.append)
     for _ in range(4):
-        pace.take_turn()
+        pace.wait_for_slot()
     assert waits == [0.5, 1.0, 1.5]
 
 

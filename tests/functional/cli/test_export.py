@@ -14,8 +14,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from bloomery.cli import handover
 from bloomery.cli.client import Client
-from bloomery.cli.exports import handover
 from bloomery.cli.imports import plan, site
 from bloomery.cli.imports.site import LET_GO
 from bloomery.cli.main import main

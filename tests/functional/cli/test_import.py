@@ -15,7 +15,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.imports import plan, site, takeover, writing
+from bloomery.cli.imports import plan, site, writing
 from bloomery.cli.imports.site import AWAITING_TAKE_OVER, LET_GO, NOUNS
 from bloomery.cli.main import main
 from bloomery.cmd.service import Service
@@ -269,8 +269,8 @@ def test_a_node_that_the_old_service_works_on_stays_there(old, new):
     old_site, new_site = site.read(old), site.read(new)
     node = old.get("/v1/nodes/node-3")["uuid"]
     new_site.nodes[node]["provision_state"] = "available"  # as if it had changed since
-    row = plan.Row(kind="node", uuid=node, name="node-3", action=takeover.TAKE_OVER)
-    (done,) = takeover.carry_out(old_site, new_site, [row])
+    row = plan.Row(kind="node", uuid=node, name="node-3", action=writing.TAKE_OVER)
+    (done,) = writing.take_over(old_site, new_site, [row])
     assert (done.action, "works on it" in done.faults[0]) == (plan.REFUSED, True)
     assert old.get(f"/v1/nodes/{node}")["maintenance"] is False
     assert new.get(f"/v1/nodes/{node}")["maintenance_reason"] == AWAITING_TAKE_OVER

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bloomery.cli import client as cli_client
 from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.discover import Bmc, Pace, Prober, _row, find
+from bloomery.cli.discover import Bmc, Pace, Prober, csv_row, find
 from bloomery.cli.enrol import records
 from bloomery.cli.imports import site
 from bloomery.cli.main import main
@@ -99,7 +99,7 @@ FORMULAS = ("=WEBSERVICE(E2)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1")
 def test_no_cell_is_a_formula(text):
     assert terminal.csv_cell(text) == f"'{text}"
     vendor = terminal.visible(text)
-    line = _row(Bmc(name="n", driver="redfish", bmc="https://h", vendor=vendor, product=""))
+    line = csv_row(Bmc(name="n", driver="redfish", bmc="https://h", vendor=vendor, product=""))
     cells = next(csv.reader([line]))
     assert cells[-2] == terminal.csv_cell(vendor)
 

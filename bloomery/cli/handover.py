@@ -1,4 +1,6 @@
-"""Hand machines to an Ironic, one after the other; no verb on the way boots or cleans a machine.
+"""``bloomery export ironic``: hand machines to an Ironic, which drives them from then on.
+
+No verb on the way boots or cleans a machine.
 
 A node is in maintenance here from the moment at which the Ironic may order, and stays so.  An
 export that was cut off goes on where it was.
@@ -9,10 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
+import click
+
+from bloomery.cli import cloud, groups
 from bloomery.cli.client import ApiError
-from bloomery.cli.imports import plan, writing
+from bloomery.cli.imports import plan, site, terms, writing
 from bloomery.cli.imports.plan import REFUSED, Row, Terms
 from bloomery.cli.imports.site import HIDDEN, LET_GO, NOUNS, WAS_IN_MAINTENANCE, Site
 
@@ -33,6 +39,47 @@ _VERBS: Final = {  # by the state there and the state here
 _MOVED: Final = ("enroll", "manageable", "available", "active")
 _POLL_S: Final = 0.5
 _PATIENCE_S: Final = 300.0  # for a verb that asks the BMC
+_NEVER_GOES: Final = (
+    "not written, since Ironic takes none of it: history, inventory and erasures of nodes, stacks"
+)
+
+
+@click.group(name="export", cls=groups.Group)
+def exports() -> None:
+    """Hand machines to another service."""
+
+
+@exports.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE...]")
+@click.option("--to", "new_name", required=True, metavar="CLOUD",
+              help="Of clouds.yaml: the Ironic that gets the machines.")  # fmt: skip
+@click.option("--cloud", "name", metavar="CLOUD",
+              help="Of clouds.yaml: the service that has them.  [default: $OS_CLOUD]")  # fmt: skip
+@terms.SECRETS
+@terms.INSTEAD
+@terms.SKIP
+@terms.DRY_RUN
+@groups.AS_JSON
+def ironic(
+    nodes: tuple[str, ...], new_name: str, name: str | None, secrets: Path | None,
+    instead: tuple[str, ...], skip: bool, dry_run: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Hand nodes and their records to a running Ironic: those of NODE, else all.
+
+    Each node goes into maintenance here and stays so. The Ironic creates the node, unless the node
+    came from there, and adopts an active machine: nothing is booted or cleaned. A second run goes
+    on where the first was cut off. Nothing is written while a node is refused, except with --skip.
+    Ends with 1 if something was refused.
+    """
+    if not as_json:
+        click.echo(_NEVER_GOES)
+    ours, theirs = site.read(cloud.find_nodes(name)), site.read(cloud.find_nodes(new_name))
+    moves = make(ours, theirs, terms.of(secrets, instead), nodes)
+    rows = [move.row for move in moves]
+    is_stopped = not dry_run and terms.stops(rows, skip=skip)
+    work = rows if dry_run or is_stopped else carry_out(ours, theirs, moves)
+    done = terms.echoed(work, as_json=as_json)
+    terms.end(done, is_stopped=is_stopped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +116,7 @@ def make(ours: Site, theirs: Site, terms: Terms, names: Sequence[str]) -> list[M
 
 
 def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
+    """Return the row of a node; it is refused if it cannot become there what it is here."""
     there = theirs.nodes.get(node["uuid"])
     body, faults = plan.translated(node, terms)
     del body["imported"]
@@ -76,7 +124,16 @@ def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
         faults = []
         info = body["driver_info"].items()
         body["driver_info"] = {key: value for key, value in info if value != HIDDEN}
-    faults += [*plan.not_served(body, theirs), *_standstill(node, there)]
+    faults += plan.not_served(body, theirs)
+    here = node["provision_state"]
+    state = here if there is None else there["provision_state"]
+    if here not in _MOVED or node["reservation"]:
+        states = ", ".join(_MOVED)
+        faults.append(f"it is {here}: a node is handed over while it is {states}, and at rest")
+    elif state != here and (state, here) not in _VERBS:
+        faults.append(
+            f"it is {here} here and {state} there, and no verb leads from one to the other"
+        )
     action = REFUSED if faults else HAND_OVER
     if str(node["maintenance_reason"]).startswith(LET_GO):
         action, faults = HANDED_OVER, []
@@ -84,16 +141,6 @@ def _node_row(node: Json, theirs: Site, terms: Terms) -> Row:
         kind="node", uuid=node["uuid"], name=node["name"] or node["uuid"], action=action,
         body=body, traits=node["traits"], faults=tuple(faults),
     )  # fmt: skip
-
-
-def _standstill(node: Json, there: Json | None) -> Iterator[str]:
-    """Yield why the node cannot become there what it is here."""
-    here = node["provision_state"]
-    state = here if there is None else there["provision_state"]
-    if here not in _MOVED or node["reservation"]:
-        yield f"it is {here}: a node is handed over while it is {', '.join(_MOVED)}, and at rest"
-    elif state != here and (state, here) not in _VERBS:
-        yield f"it is {here} here and {state} there, and no verb leads from one to the other"
 
 
 # ------------------------------------------------------------------------------- carrying out
@@ -119,7 +166,12 @@ def _hand_over(ours: Site, theirs: Site, move: Move) -> str | None:
     """Hand a node over; return why that is not possible."""
     row, path = move.row, f"/v1/nodes/{move.row.uuid}"
     node = ours.nodes[row.uuid]
-    reason = _leave(ours, node)
+    reason = str(node["maintenance_reason"])
+    if not reason.startswith(LEAVING):
+        reason = LEAVING
+        if node["maintenance"]:  # the reason keeps the one from before
+            reason += f"{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
+        ours.client.put(f"{path}/maintenance", {"reason": reason})
     here = ours.client.get(path)
     if here["reservation"] or here["provision_state"] != node["provision_state"]:
         ours.release(row.uuid, reason)
@@ -141,17 +193,6 @@ def _hand_over(ours: Site, theirs: Site, move: Move) -> str | None:
         theirs.release(row.uuid, reason)
     ours.client.put(f"{path}/maintenance", {"reason": reason.replace(LEAVING, LET_GO)})
     return None
-
-
-def _leave(ours: Site, node: Json) -> str:
-    """Put a node into maintenance here; return the reason, which keeps the one from before."""
-    reason = str(node["maintenance_reason"])
-    if not reason.startswith(LEAVING):
-        reason = LEAVING
-        if node["maintenance"]:
-            reason += f"{WAS_IN_MAINTENANCE}{node['maintenance_reason'] or 'no reason given'}"
-        ours.client.put(f"/v1/nodes/{node['uuid']}/maintenance", {"reason": reason})
-    return reason
 
 
 def _wake(theirs: Site, row: Row, power: str | None) -> str | None:
@@ -207,27 +248,26 @@ def _lead(theirs: Site, row: Row, state: str) -> str | None:
 
 
 def _equal(theirs: Site, body: Json, path: str) -> None:
-    """Give a node there the fields that differ."""
+    """Give a node there the fields that differ; members that are hidden there stay as they are."""
     there = theirs.client.get(path)
-    fields = {"automated_clean": None, **body}
-    patch = [
-        each for name, value in fields.items() if name in there
-        for each in _changes(f"/{name}", value, there[name])
-    ]  # fmt: skip
+    patch: list[Json] = []
+    for field, value in {"automated_clean": None, **body}.items():
+        if field not in there:
+            continue
+        pointer, stored = f"/{field}", there[field]
+        if isinstance(value, dict) and isinstance(stored, dict):
+            patch += (
+                {"op": "remove", "path": f"{pointer}/{name}"}
+                for name in stored.keys() - value.keys() if stored[name] != HIDDEN
+            )  # fmt: skip
+            patch += (
+                {"op": "add", "path": f"{pointer}/{name}", "value": each}
+                for name, each in value.items() if each != stored.get(name)
+            )  # fmt: skip
+        elif plan.is_other(value, stored):
+            patch.append(
+                {"op": "remove", "path": pointer} if value is None
+                else {"op": "add", "path": pointer, "value": value}
+            )  # fmt: skip
     if patch:
         theirs.client.patch(path, patch)
-
-
-def _changes(path: str, value: Any, there: Any) -> Iterator[Json]:
-    """Yield the patch of a field; members whose values are hidden there stay as they are."""
-    if isinstance(value, dict) and isinstance(there, dict):
-        for name in there.keys() - value.keys():
-            if there[name] != HIDDEN:
-                yield {"op": "remove", "path": f"{path}/{name}"}
-        for name, each in value.items():
-            if each != there.get(name):
-                yield {"op": "add", "path": f"{path}/{name}", "value": each}
-    elif plan.is_other(value, there):
-        yield {"op": "remove", "path": path} if value is None else {
-            "op": "add", "path": path, "value": value,
-        }  # fmt: skip

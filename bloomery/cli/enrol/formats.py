@@ -1,13 +1,64 @@
-"""Translate Metal3's ``BareMetalHost`` manifests and their Secrets to rows."""
+"""Translate ``instackenv.json``, TripleO's file of machines, and Metal3's manifests to rows."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from bloomery.cli.enrol.records import Json, Row
+
+# ---------------------------------------------------------------------------------- instackenv.json
+
+_DRIVERS: Final = {
+    "ipmi": "ipmi", "pxe_ipmitool": "ipmi", "agent_ipmitool": "ipmi", "redfish": "redfish",
+    "idrac": "idrac", "pxe_drac": "idrac", "fake-hardware": "fake-hardware",
+    "manual-management": "manual-management", "fake_pxe": "manual-management",
+}  # fmt: skip
+_SHORT: Final = {"pm_addr": "bmc", "pm_user": "username", "pm_password": "password"}
+_PROPERTIES: Final = {
+    "cpu": "cpus", "memory": "memory_mb", "disk": "local_gb", "arch": "cpu_arch",
+    "capabilities": "capabilities", "root_device": "root_device",
+}  # fmt: skip
+_AGENT: Final = {"kernel_id": "deploy_kernel", "ramdisk_id": "deploy_ramdisk"}
+_SAME: Final = ("name", "ports", "resource_class", "conductor_group", "owner", "description")
+
+
+def is_of_instackenv(values: Json) -> bool:
+    return "pm_type" in values
+
+
+def from_instackenv(row: Row) -> Row:
+    """Return the row with fields of nodes; what has no place in a node is in ``left_out``."""
+    source = dict(row.values)
+    kind = str(source.pop("pm_type"))
+    faults = [] if kind in _DRIVERS else [f"pm_type: no driver for {kind}; use ipmi or redfish"]
+    values: Json = {"driver": _DRIVERS.get(kind, "redfish"), "driver_info": {}, "properties": {}}
+    left_out = []
+    for key, value in source.items():
+        if key in _SAME or key.endswith("_interface"):
+            values[key] = value
+        elif key == "mac":
+            values["macs"] = value
+        elif key in _SHORT:
+            values[_SHORT[key]] = value
+        elif key in _PROPERTIES:
+            values["properties"][_PROPERTIES[key]] = value
+        elif key in _AGENT:
+            values["driver_info"][_AGENT[key]] = value
+        elif key.startswith("pm_"):
+            prefix = "ipmi" if values["driver"] == "ipmi" else "redfish"
+            values["driver_info"][f"{prefix}_{key.removeprefix('pm_')}"] = value
+        elif not key.startswith("_"):
+            left_out.append(key)
+    return Row(
+        place=row.place, values=values, faults=(*row.faults, *faults), left_out=tuple(left_out)
+    )
+
+
+# ----------------------------------------------------------------------------------- BareMetalHosts
 
 _MEDIA: Final = "redfish-virtual-media"
 _TYPES: Final = {  # of an address: driver and boot interface, None: the driver's
@@ -28,27 +79,24 @@ _BOOT_MODES: Final = {
 _READ: Final = ("bmc", "bootMACAddress", "rootDeviceHints", "bootMode", "architecture",
                 "description")  # fmt: skip
 
-Logins = Mapping[tuple[str, str], Json]  # by namespace and name
+Secrets = Mapping[tuple[str, str], Json]  # by namespace and name
 
 
 def is_manifest(values: Json) -> bool:
     return "kind" in values
 
 
-def translate(rows: Iterable[Row]) -> Iterator[Row]:
+def from_manifests(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield a row for each BareMetalHost; Secrets may be in any of the files."""
     rows = list(rows)
-    secrets = {_ident(row.values): _login(row.values) for row in rows if _kind(row) == "Secret"}
+    secrets = {_ident(row.values): row.values for row in rows if row.values["kind"] == "Secret"}
     for row in rows:
-        if _kind(row) == "BareMetalHost":
-            yield _host(row, secrets)
-        elif _kind(row) != "Secret":
-            yield Row(place=row.place, values={}, faults=(
-                f"kind: {_kind(row)} is no machine; leave the document out",))  # fmt: skip
-
-
-def _kind(row: Row) -> str:
-    return str(row.values.get("kind"))
+        kind = str(row.values["kind"])
+        if kind == "BareMetalHost":
+            yield _from_host(row, secrets)
+        elif kind != "Secret":
+            fault = f"kind: {kind} is no machine; leave the document out"
+            yield Row(place=row.place, values={}, faults=(fault,))
 
 
 def _ident(manifest: Json) -> tuple[str, str]:
@@ -61,20 +109,7 @@ def _map(values: Json, key: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _login(secret: Json) -> Json:
-    """Return username and password, None where the Secret has no readable value."""
-    plain, encoded = _map(secret, "stringData"), _map(secret, "data")
-    return {key: plain.get(key) or _decoded(encoded.get(key)) for key in ("username", "password")}
-
-
-def _decoded(value: Any) -> str | None:
-    try:
-        return base64.b64decode(str(value), validate=True).decode() if value else None
-    except ValueError:
-        return None
-
-
-def _host(row: Row, secrets: Logins) -> Row:
+def _from_host(row: Row, secrets: Secrets) -> Row:
     spec, (namespace, name) = _map(row.values, "spec"), _ident(row.values)
     bmc, faults = _map(spec, "bmc"), list(row.faults)
     values = _address(str(bmc.get("address", "")), faults)
@@ -82,7 +117,22 @@ def _host(row: Row, secrets: Logins) -> Row:
     values |= {"description": spec["description"]} if "description" in spec else {}
     if bmc.get("disableCertificateVerification") is True and values.get("driver") != "ipmi":
         values["driver_info"]["redfish_verify_ca"] = False
-    values |= _read_login(secrets, namespace, str(bmc.get("credentialsName", "")), faults)
+    secret_name = str(bmc.get("credentialsName", ""))
+    secret = secrets.get((namespace, secret_name))
+    if secret is None:
+        faults.append(
+            f"spec.bmc.credentialsName: no Secret {secret_name or '(none)'} in namespace "
+            f"{namespace}; name its file, too"
+        )
+    else:
+        for key in ("username", "password"):
+            values[key] = _map(secret, "stringData").get(key)
+            encoded = _map(secret, "data").get(key)
+            if not values[key] and encoded:
+                with contextlib.suppress(ValueError):
+                    values[key] = base64.b64decode(str(encoded), validate=True).decode()
+            if not values[key]:
+                faults.append(f"Secret {secret_name}: {key} is missing or unreadable")
     values["properties"] = _properties(spec, faults)
     left_out = tuple(f"spec.{key}" for key in spec if key not in _READ)
     return Row(place=row.place, values=values, faults=tuple(faults), left_out=left_out)
@@ -108,18 +158,6 @@ def _address(text: str, faults: list[str]) -> Json:
     address = host if driver == "ipmi" else f"{scheme or 'https'}://{host}"
     values: Json = {"driver": driver, "bmc": address, "driver_info": info}
     return values | ({"boot_interface": boot} if boot else {})
-
-
-def _read_login(secrets: Logins, namespace: str, name: str, faults: list[str]) -> Json:
-    login = secrets.get((namespace, name))
-    if login is None:
-        faults.append(
-            f"spec.bmc.credentialsName: no Secret {name or '(none)'} in namespace {namespace}; "
-            "name its file, too"
-        )
-        return {}
-    faults += [f"Secret {name}: {key} is missing or unreadable" for key in login if not login[key]]
-    return login
 
 
 def _properties(spec: Json, faults: list[str]) -> Json:
