@@ -15,16 +15,18 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from bloomery.orchestration.foresight import capacity, effects, foreseen, members
-from bloomery.orchestration.plan import build, tree_diff
+from bloomery.orchestration.plan import transforms, tree_diff
 from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
-from bloomery.orchestration.plan.transforms import vertices
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 
 Existing: TypeAlias = ExistingStack | Mapping[str, ResourceState] | None
 TRANSFORMS: Final[tuple[Transform, ...]] = (
-    *(foreseen.compare if each is vertices.expect_changes else each for each in build.TRANSFORMS),
+    *(
+        foreseen.compare if each is transforms.expect_changes else each
+        for each in transforms.TRANSFORMS
+    ),
     effects.set_effects,
     members.add_members,
     members.batch_members,

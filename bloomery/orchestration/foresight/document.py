@@ -12,8 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery.orchestration.foresight.schedule import Schedule, Step, Times, schedule_of
-from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
-from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.plans import (
+    CLEAN,
+    MAKE,
+    Action,
+    Difference,
+    Key,
+    NotSet,
+    Plan,
+    Unknown,
+    Verb,
+)
 
 SHOWN_NAMES: Final = 5  # of machines that a warning names
 

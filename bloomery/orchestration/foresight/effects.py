@@ -8,9 +8,8 @@ from typing import Any, Final, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.plan.builder import PlanBuilder
-from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
-from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Unknown, Verb
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect

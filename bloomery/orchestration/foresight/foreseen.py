@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from bloomery.orchestration.foresight import effects, masking, nested
-from bloomery.orchestration.plan import rules
+from bloomery.orchestration.plan import rules, transforms
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import Action, Verb
 from bloomery.orchestration.plan.rules import Candidate, Decision
-from bloomery.orchestration.plan.transforms import vertices
 from bloomery.orchestration.resources.base import Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 
@@ -24,7 +23,7 @@ STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 
 def compare(builder: PlanBuilder) -> None:
     """Decide the action of each existing resource (rules.py), and add its differences."""
-    for key, candidate in vertices.candidates(builder):
+    for key, candidate in transforms.candidates(builder):
         decision, effect = _decide(candidate)
         planned, record = builder.actions[key], candidate.record
         change = candidate.computed_change or NO_CHANGE

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change, Changed
-from bloomery.orchestration.plan.differences import NOT_SET, Difference, between
+from bloomery.orchestration.plan.plans import NOT_SET, Difference, between
 from bloomery.orchestration.resources.base import ending
 from bloomery.orchestration.stack.secrecy import PROPERTIES, Reasons
 

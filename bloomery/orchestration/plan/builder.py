@@ -202,15 +202,12 @@ class PlanBuilder:
         by_id = reference.attribute is None
         in_place = action.verb is Verb.UPDATE and by_id
         if (action.verb in STAYS or in_place) and reference.resource not in self.taken_back:
-            return self._stays(reference.resource)
+            return Knowledge.KNOWN if reference.resource in self.existing.live else Knowledge.STEADY
         if action.verb is Verb.CREATE:
             return Knowledge.CHANGES
         if action.verb in MADE_ANEW and by_id and action.certain:
             return Knowledge.CHANGES
         return Knowledge.MAY_CHANGE
-
-    def _stays(self, name: str) -> Knowledge:
-        return Knowledge.KNOWN if name in self.existing.live else Knowledge.STEADY
 
 
 Transform: TypeAlias = Callable[[PlanBuilder], None]

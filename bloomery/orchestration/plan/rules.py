@@ -16,8 +16,7 @@ from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.plan import changes, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
-from bloomery.orchestration.plan.differences import Unknown
-from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.plan.plans import Unknown, Verb
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
@@ -69,7 +68,10 @@ class Candidate:
         if self.old is None or self.old_type != self.old.type:  # of a template before the old
             is_nested = self.old_type.endswith(FILES) and issubclass(self.kind, NestedStack)
             return is_nested or self.old_type == self.new.type
-        return _alike(self.builder.old.kind(self.name), self.kind)
+        old, new = self.builder.old.kind(self.name), self.kind
+        if issubclass(old, NestedStack) and issubclass(new, NestedStack):
+            return True
+        return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
     @cached_property
     def change(self) -> Change:
@@ -133,11 +135,11 @@ def failed(candidate: Candidate) -> Decision | None:
     state = f"{record.action} {record.status}"
     if candidate.kind.replaces_marked and record.data.get(MARKED_UNHEALTHY):
         return Decision(Verb.REPLACE, f"marked unhealthy: {record.reason}")
-    replaces = candidate.kind.always_replace_on_check_failed and not _members_failed_a_check(
-        candidate
-    )
-    if replaces and _failed_its_check(record):
-        return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
+    if candidate.kind.always_replace_on_check_failed and _failed_its_check(record):
+        child = candidate.builder.existing.child(record)
+        members = child.records.values() if child is not None and child.records else ()
+        if not any(map(_failed_its_check, members)):  # else only those members are replaced
+            return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
     if candidate.kind.repairs_failed and record.physical_id is None:
         return Decision(Verb.REPLACE, f"{state}: nothing was made")
     if candidate.kind.needs_replace_failed():
@@ -147,13 +149,6 @@ def failed(candidate: Candidate) -> Decision | None:
 
 def _failed_its_check(record: ResourceState) -> bool:
     return record.action is Doing.CHECK and record.status is Status.FAILED
-
-
-def _members_failed_a_check(candidate: Candidate) -> bool:
-    """Return whether members have failed a check: then only those members are replaced."""
-    record = candidate.record
-    child = None if record is None else candidate.builder.existing.child(record)
-    return child is not None and any(map(_failed_its_check, (child.records or {}).values()))
 
 
 def ignored_properties(candidate: Candidate) -> Decision | None:
@@ -167,7 +162,9 @@ def replaced_by_kind(candidate: Candidate) -> Decision | None:
         for key, each in change.properties.items()
     }
     resolved = {
-        key: latest[key] for key, each in change.properties.items() if _is_known(each.after)
+        key: each.after
+        for key, each in change.properties.items()
+        if not isinstance(each.after, Unknown)
     }
     if candidate.kind.needs_replace(change.before, {**change.after, **latest}, resolved):
         return Decision(Verb.REPLACE, "its kind cannot make this change in place")
@@ -187,15 +184,15 @@ def same(candidate: Candidate) -> Decision | None:
 
 def immutable(candidate: Candidate) -> Decision | None:
     if keys := candidate.keys(lambda schema: schema.immutable):
-        return Decision(Verb.REFUSE, f"{_names_are(keys)} immutable", candidate.is_certain(keys))
+        names = f"{' and '.join(sorted(keys))} {'is' if len(keys) == 1 else 'are'}"
+        return Decision(Verb.REFUSE, f"{names} immutable", candidate.is_certain(keys))
     return None
 
 
 def not_updatable(candidate: Candidate) -> Decision | None:
     if keys := candidate.keys(lambda schema: not schema.update_allowed):
-        return Decision(
-            Verb.REPLACE, f"{_names(keys)} cannot change in place", candidate.is_certain(keys)
-        )
+        reason = f"{' and '.join(sorted(keys))} cannot change in place"
+        return Decision(Verb.REPLACE, reason, candidate.is_certain(keys))
     return None
 
 
@@ -264,35 +261,13 @@ def taken_back(candidate: Candidate, decision: Decision) -> Decision:
 
 def restricted(candidate: Candidate, decision: Decision) -> Decision:
     """Return ``decision``, or a refusal if the environment restricts its action."""
-    word = RESTRICTED.get(decision.verb)
-    if word is None or word not in candidate.builder.new.restricted(candidate.name):
+    action = RESTRICTED.get(decision.verb)
+    if action is None or action not in candidate.builder.new.restricted(candidate.name):
         return decision
     why = f" ({decision.reason})" if decision.reason else ""
-    return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", decision.certain)
+    return Decision(Verb.REFUSE, f"the environment restricts {action}{why}", decision.certain)
 
 
 def files_of(side: TemplateSide) -> Mapping[str, Any]:
     """Return the files of a template, which include those of its child stacks."""
     return side.definition.template.files if isinstance(side, Stack) else {}
-
-
-# -------------------------------------------------------------------------------- small helpers
-
-
-def _alike(old: type[Resource], new: type[Resource]) -> bool:
-    """Return whether an update can turn one kind into the other; nested templates always can."""
-    if issubclass(old, NestedStack) and issubclass(new, NestedStack):
-        return True
-    return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
-
-
-def _is_known(value: Any) -> bool:
-    return not isinstance(value, Unknown)
-
-
-def _names(keys: list[str]) -> str:
-    return " and ".join(sorted(keys))
-
-
-def _names_are(keys: list[str]) -> str:
-    return f"{_names(keys)} {'is' if len(keys) == 1 else 'are'}"

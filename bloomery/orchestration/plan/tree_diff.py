@@ -8,11 +8,9 @@ from typing import Any
 from bloomery import errors
 from bloomery.orchestration.plan import forecast
 from bloomery.orchestration.plan.builder import PlanBuilder
-from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge
-from bloomery.orchestration.plan.plans import MAKE, Key, Verb
+from bloomery.orchestration.plan.plans import MAKE, NOT_SET, Key, Unknown, Verb
 from bloomery.orchestration.stack.template_side import TemplateSide
-from bloomery.orchestration.template.entries import OutputDefinition
 from bloomery.orchestration.template.functions.base import Reference
 
 
@@ -22,13 +20,11 @@ def same(builder: PlanBuilder, old: Any, new: Any) -> bool:
         return True
     left = forecast.settled(old, Forecast(builder.old.view))
     right = forecast.settled(new, Forecast(builder.new.view))
-    return bool(left == right) and not _asks_for_changed(builder, right)
-
-
-def _asks_for_changed(builder: PlanBuilder, tree: Any) -> bool:
-    """Return whether an unresolved call names a parameter whose value differs."""
-    names = {text for residue in forecast.residues(tree) for text in residue.texts()}
-    return any(
+    if left != right:
+        return False
+    # An unresolved call may name a parameter whose value differs.
+    names = {text for residue in forecast.residues(right) for text in residue.texts()}
+    return not any(
         name in builder.old.parameters
         and builder.old.view.parameter(name) != builder.new.view.parameter(name)
         for name in names.intersection(builder.new.parameters)
@@ -71,36 +67,29 @@ def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, A
 
     Return None unless both trees and ``before`` are all maps, or all lists of one length.
     """
-    pairs = _pairs(old, new, before)
-    if pairs is None:
+    trees = (old, new, before)
+    if all(isinstance(each, dict) for each in trees):
+        keys: Iterable[Any] = dict.fromkeys([*old, *new])
+        pairs = {key: tuple(each.get(key, NOT_SET) for each in trees) for key in keys}
+    elif all(isinstance(each, list) for each in trees) and len(old) == len(new) == len(before):
+        pairs = dict(enumerate(zip(*trees, strict=True)))
+    else:
         return None
     was, will_be = {}, {}
-    for key, (one, other, value) in pairs.items():
-        was[key], will_be[key] = parts(builder, one, other, value) or _part(
-            builder, one, other, value
-        )
+    for key, (left, right, value) in pairs.items():
+        if (inner := parts(builder, left, right, value)) is not None:
+            was[key], will_be[key] = inner
+            continue
+        was[key] = will_be[key] = value
+        needs = unresolved(right, builder.after, builder.judge)
+        is_same = all(builder.judge(each) is Knowledge.STEADY for each in needs)
+        is_same = is_same and same(builder, left, right)
+        if not (is_same and (needs or type(value) is not type(right))):
+            settled = forecast.settled(right, builder.after)
+            will_be[key] = _plain(settled, known_after(builder, needs))
     if isinstance(new, dict):
         return was, will_be
     return list(was.values()), list(will_be.values())
-
-
-def _pairs(old: Any, new: Any, before: Any) -> dict[Any, tuple[Any, Any, Any]] | None:
-    """Return the parts of ``old``, ``new`` and ``before`` by key or index."""
-    if isinstance(old, dict) and isinstance(new, dict) and isinstance(before, dict):
-        keys = dict.fromkeys([*old, *new])
-        return {key: tuple(one.get(key, NOT_SET) for one in (old, new, before)) for key in keys}
-    lists = isinstance(old, list) and isinstance(new, list) and isinstance(before, list)
-    if lists and len(old) == len(new) == len(before):
-        return dict(enumerate(zip(old, new, before, strict=True)))
-    return None
-
-
-def _part(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any]:
-    needs = unresolved(new, builder.after, builder.judge)
-    steady = all(builder.judge(each) is Knowledge.STEADY for each in needs)
-    if steady and same(builder, old, new) and (needs or type(before) is not type(new)):
-        return before, before
-    return before, _plain(forecast.settled(new, builder.after), known_after(builder, needs))
 
 
 # ------------------------------------------------------------------- outputs and templates
@@ -112,23 +101,20 @@ def output_changes(builder: PlanBuilder) -> dict[str, Verb]:
     An output that only follows a changed resource is left out: the plan shows that resource.
     """
     old, new = builder.old.outputs, builder.new.outputs
-    verbs = {name: _verb(builder, old.get(name), each) for name, each in new.items()}
-    verbs |= {name: Verb.DELETE for name in old if name not in new}
-    return {name: verb for name, verb in verbs.items() if verb is not Verb.UNCHANGED}
-
-
-def _verb(builder: PlanBuilder, old: OutputDefinition | None, new: OutputDefinition) -> Verb:
-    if old is None:
-        return Verb.CREATE
-    same = old.enabled == new.enabled and (not new.enabled or _same_output(builder, old, new))
-    return Verb.UNCHANGED if same else Verb.UPDATE
-
-
-def _same_output(builder: PlanBuilder, old: OutputDefinition, new: OutputDefinition) -> bool:
-    try:
-        return same(builder, old.value, new.value)
-    except errors.Failure:  # an invalid output must not fail the plan
-        return bool(old.value == new.value)
+    verbs = {}
+    for name, output in new.items():
+        if (before := old.get(name)) is None:
+            verbs[name] = Verb.CREATE
+            continue
+        is_same = before.enabled == output.enabled
+        if is_same and output.enabled:
+            try:
+                is_same = same(builder, before.value, output.value)
+            except errors.Failure:  # an invalid output must not fail the plan
+                is_same = bool(before.value == output.value)
+        if not is_same:
+            verbs[name] = Verb.UPDATE
+    return verbs | {name: Verb.DELETE for name in old if name not in new}
 
 
 def differs(builder: PlanBuilder) -> bool:

@@ -8,9 +8,8 @@ from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import build
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import ExistingStack
+from bloomery.orchestration.plan import ExistingStack, transforms
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.transforms import edges
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
     Template,
@@ -35,7 +34,7 @@ NUMBERS = {"a": "2", "b": "1", "c": "3"}
 def test_the_graph_is_that_of_the_reference() -> None:
     begun = build.begin(OLD, NEW, ROWS)
     for transform in build.TRANSFORMS:
-        if transform is not edges.drop_noop_vertices:
+        if transform is not transforms.drop_noop_vertices:
             transform(begun)
     seen = named(begun.graph, lambda key: NUMBERS[key.name] + {MAKE: "u", CLEAN: "c"}[key.phase])
     assert set(seen.edges()) == {

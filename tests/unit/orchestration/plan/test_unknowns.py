@@ -14,8 +14,7 @@ from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
 from bloomery.orchestration.foresight import document
 from bloomery.orchestration.plan import ExistingStack, tree_diff
-from bloomery.orchestration.plan.differences import NOT_SET, Unknown
-from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.plans import MAKE, NOT_SET, Action, Key, Unknown, Verb
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import PlainResource, StackView
 from tests.unit.orchestration.plan.kit import (
