@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 118_483,
-    "lines of the tests": 135_223,  # a row is read again after an event of an older release
+    "lines of the product": 118_219,
+    "lines of the tests": 135_221,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8573,  # what the document of stacks says
     "lines of bloomery/cli": 9081,
@@ -35,8 +35,8 @@ LIMITS = {
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 709,
     "lines of bloomery/orchestration/engine": 3341,
-    "lines of bloomery/orchestration/foresight": 1349,  # it alone judges before a traversal
-    "lines of bloomery/orchestration/plan": 1720,
+    "lines of bloomery/orchestration/foresight": 1244,  # it alone judges before a traversal
+    "lines of bloomery/orchestration/plan": 1561,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9503,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1922,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 765,
-    "functions": 8356,
-    "functions of under ten lines, per mille": 814,  # long functions of revisions are gone
-    "one-caller helpers": 1251,
+    "files of the product": 760,
+    "functions": 8300,
+    "functions of under ten lines, per mille": 813,  # long functions of revisions are gone
+    "one-caller helpers": 1201,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,
@@ -60,9 +60,9 @@ LIMITS = {
     "files of get": 22,
     "files of put": 55,
     "files of create": 77,
-    "files of engine's create": 76,
+    "files of engine's create": 74,
     "files of update": 78,
-    "files of engine's update": 80,
+    "files of engine's update": 78,
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit
 SMALL = 20

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from bloomery.orchestration.foresight import capacity, effects, foreseen, members
 from bloomery.orchestration.plan import transforms, tree_diff
 from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder, Transform
-from bloomery.orchestration.plan.plans import Key, Plan
+from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
 
@@ -109,11 +109,10 @@ def explanation(builder: PlanBuilder) -> str:
 
 
 def _lines(builder: PlanBuilder) -> list[str]:
-    return [_line(builder, key) for key in builder.graph.keys()]  # noqa: SIM118  # asks no order
-
-
-def _line(builder: PlanBuilder, key: Key) -> str:
-    action = builder.actions.get(key)
-    verb = f": {action.verb}" if action else ""
-    needs = ", ".join(sorted(str(need) for need in builder.graph.requires(key)))
-    return f"{key}{verb}{' <- ' if needs else ''}{needs}"
+    lines = []
+    for key in builder.graph.keys():  # noqa: SIM118  # asks no order
+        action = builder.actions.get(key)
+        verb = f": {action.verb}" if action else ""
+        needs = ", ".join(sorted(str(need) for need in builder.graph.requires(key)))
+        lines.append(f"{key}{verb}{' <- ' if needs else ''}{needs}")
+    return lines

@@ -35,7 +35,15 @@ def check_capacity(builder: PlanBuilder) -> None:
         unmet = _unmet(of_class, free)
         if len(unmet) <= returned:
             continue
-        builder.warnings.append(_warning(name, of_class, len(free), returned))
+        names = [key.name for key in of_class]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        nodes = "node" if len(names) == 1 else "nodes"
+        returns = f", {returned} given back before," if returned else ""
+        builder.warnings.append(
+            f"{len(names)} {nodes} of class {name} needed ({', '.join(names[:MOST_NAMES])}{more}), "
+            f"and {len(free)} free{returns} as things are: enrol nodes, free some, or use another "
+            "class or traits"
+        )
         for key in unmet:
             need = of_class[key]
             if not (returned or need.waits or any(_fits(node, need) for node in free)):
@@ -77,14 +85,3 @@ def _count_returned(builder: PlanBuilder, needs: Mapping[Key, Need], name: str) 
     enrolled = [each.effect for key, each in actions if key.phase == MAKE and each.type == NODE
                 and each.verb is not Verb.UNCHANGED]  # fmt: skip
     return sum(each.resource_class in (None, name) for each in (*freed, *enrolled))
-
-
-def _warning(name: str, needs: Mapping[Key, Need], free: int, returned: int) -> str:
-    names = [key.name for key in needs]
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    given = f", {returned} given back before," if returned else ""
-    nodes = "node" if len(names) == 1 else "nodes"
-    return (
-        f"{len(names)} {nodes} of class {name} needed ({', '.join(names[:MOST_NAMES])}{more}), and "
-        f"{free} free{given} as things are: enrol nodes, free some, or use another class or traits"
-    )

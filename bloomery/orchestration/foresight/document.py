@@ -3,7 +3,7 @@
     laid_out = schedule.schedule_of(plan, times_of)
     document(plan, laid_out)["summary"]   # {"create": 2, "rebuild": 1}
 
-Each step comes after the steps that it waits for.  Secrets are masked before (masking.py).
+Each step comes after the steps that it waits for.  Secrets are masked before (foreseen.py).
 """
 
 from __future__ import annotations
@@ -12,17 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery.orchestration.foresight.schedule import Schedule, Step, Times, schedule_of
-from bloomery.orchestration.plan.plans import (
-    CLEAN,
-    MAKE,
-    Action,
-    Difference,
-    Key,
-    NotSet,
-    Plan,
-    Unknown,
-    Verb,
-)
+from bloomery.orchestration.plan import plans
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Difference, Key, Plan, Verb
 
 SHOWN_NAMES: Final = 5  # of machines that a warning names
 
@@ -44,14 +35,37 @@ def document(
     nodes by UUID.
     """
     counts: dict[str, int] = {}
+    steps, working = [], set[str | Key]()
     for step in schedule.steps:
+        action, effect, machine = step.action, step.action.effect, machines.get(step.key)
         counts[step.word] = counts.get(step.word, 0) + 1
-    working = [step for step in schedule.steps if step.action.effect.verbs]
-    count = len({_machine(step, machines, nodes) for step in working})
+        if effect.verbs and step.works_at in machines:
+            working.add(machines[step.works_at])
+        elif effect.verbs:
+            working.add(step.works_at if step.node is None else nodes.get(step.node, step.node))
+        reasons = dict.fromkeys(part for part in (action.reason, effect.reason) if part)
+        steps.append(
+            {
+                "resource": step.key.name,
+                "type": action.type,
+                "action": step.word,
+                "reason": "; ".join(reasons),
+                "certain": step.is_certain,
+                "stage": step.stage,
+                "machine": machine,
+                "node": names.get(machine or "") or machine,
+                "leftover": step.key.phase == CLEAN and bool(step.key.part),
+                "verbs": list(effect.verbs),
+                "loses_data": effect.loses_data,
+                "takes": _times(step.times),
+                "pause_s": action.pause_s,
+                "differences": [_difference(each) for each in action.differences],
+            }
+        )
     return {
-        "steps": [_step(step, machines.get(step.key), names) for step in schedule.steps],
-        "machines": count,
-        "machines_at_once": min(schedule.at_once, count),
+        "steps": steps,
+        "machines": len(working),
+        "machines_at_once": min(schedule.at_once, len(working)),
         "loses_data": [
             str(step.key.name) for step in schedule.steps if step.action.effect.loses_data
         ],
@@ -84,43 +98,14 @@ def warnings(steps: Sequence[Step]) -> list[str]:
         return []
     last = max(deployed, key=lambda step: step.stage)
     their, them = ("its", "it") if len(early) == 1 else ("their", "them")
+    gone = [step.key.name for step in early]
+    more = f" and {len(gone) - SHOWN_NAMES} more" if len(gone) > SHOWN_NAMES else ""
     warning = (
-        f"{_named(early)} would be given back before {last.key.name} is up, and no rollback brings "
-        f"back what was on {their} disks: remove {them} in an update of {their} own, after this one"
+        f"{', '.join(gone[:SHOWN_NAMES])}{more} would be given back before {last.key.name} is up, "
+        f"and no rollback brings back what was on {their} disks: remove {them} in an update of "
+        f"{their} own, after this one"
     )
     return [warning]
-
-
-def _named(steps: Sequence[Step]) -> str:
-    names = [step.key.name for step in steps]
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return f"{', '.join(names[:SHOWN_NAMES])}{more}"
-
-
-def _machine(step: Step, machines: Mapping[Key, str], nodes: Mapping[str, str]) -> str | Key:
-    if step.works_at in machines:
-        return machines[step.works_at]
-    return step.works_at if step.node is None else nodes.get(step.node, step.node)
-
-
-def _step(step: Step, machine: str | None, names: Mapping[str, str | None]) -> dict[str, Any]:
-    action, effect = step.action, step.action.effect
-    return {
-        "resource": step.key.name,
-        "type": action.type,
-        "action": step.word,
-        "reason": "; ".join(dict.fromkeys(part for part in (action.reason, effect.reason) if part)),
-        "certain": step.is_certain,
-        "stage": step.stage,
-        "machine": machine,
-        "node": names.get(machine or "") or machine,
-        "leftover": step.key.phase == CLEAN and bool(step.key.part),
-        "verbs": list(effect.verbs),
-        "loses_data": effect.loses_data,
-        "takes": _times(step.times),
-        "pause_s": action.pause_s,
-        "differences": _differences_of(action),
-    }
 
 
 def _times(times: Times | None) -> dict[str, Any] | None:
@@ -129,13 +114,9 @@ def _times(times: Times | None) -> dict[str, Any] | None:
     return {"median_s": times.median_s, "p95_s": times.p95_s, "runs": times.runs}
 
 
-def _differences_of(action: Action) -> list[dict[str, Any]]:
-    return [_difference(each) for each in action.differences]
-
-
 def _difference(each: Difference) -> dict[str, Any]:
     entry = {"path": each.where, "before": _bare(each.before), "after": _bare(each.after)}
-    if isinstance(each.after, Unknown):
+    if isinstance(each.after, plans.Unknown):
         entry["known_after"] = each.after.after
     if each.hidden:
         entry["hidden"] = each.hidden
@@ -147,4 +128,4 @@ def _bare(value: Any) -> Any:
         return {key: _bare(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_bare(item) for item in value]
-    return None if isinstance(value, Unknown | NotSet) else value
+    return None if isinstance(value, plans.Unknown | plans.NotSet) else value

@@ -80,15 +80,13 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
     now = answer_of(
         builder, action.record, lambda real: real.current_effect(effect, values, names), effect
     )
-    is_doubted = now.is_refused and _is_freed(builder, action.record)
-    return replace(now, certain=False) if is_doubted else now
-
-
-def _is_freed(builder: PlanBuilder, record: ResourceState | None) -> bool:
-    """Return whether the plan deletes a resource of the same machine, and so may free it."""
-    ends = (each.record for key, each in builder.actions.items() if key.phase == CLEAN)
-    machine = record and record.physical_id
-    return any(each is not None and each.physical_id == machine for each in ends)
+    if not now.is_refused:
+        return now
+    # The plan may free the machine: it deletes a resource of the same one.
+    ends = (each.record for end, each in builder.actions.items() if end.phase == CLEAN)
+    machine = action.record and action.record.physical_id
+    is_freed = any(each is not None and each.physical_id == machine for each in ends)
+    return replace(now, certain=False) if is_freed else now
 
 
 def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
@@ -98,35 +96,26 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
         values = _values(builder.new, key.name, kind, builder.after)
         if reason := kind.reason_to_refuse_new(values, builder.existing.find_node):
             return replace(effect, is_refused=True, certain=False, reason=reason)
-    tree = _tree_of_node(builder, key.name, kind)
+    properties, tree = builder.new.definitions[key.name].properties, None
+    if isinstance(properties, Mapping):
+        names = (name for name in kind.node_properties if name in properties)
+        tree = next((properties[name] for name in names), None)
     if tree is None or not effect.verbs:
         return effect
     ident = _value(tree, builder.after)
     effect = replace(effect, node=ident if isinstance(ident, str) else None)
-    state = _state_of_node(builder, tree)
+    state = None  # in which the referenced resource leaves its node, if that is known
+    for each in builder.after.references(tree):
+        definition = builder.new.definitions.get(each.resource)
+        if each.attribute is None and definition is not None and definition.external_id is None:
+            node_kind = builder.new.kind(each.resource)
+            values = _values(builder.new, each.resource, node_kind, builder.after)
+            state = node_kind.state_of_node(values) if _knows_all(node_kind, values) else None
+            break
     if state is None:
         return _refused_now(builder, kind, effect, effect.node) if effect.node else effect
     reason = kind.reason_to_refuse_at(state, effect.verbs)
     return replace(effect, is_refused=True, reason=reason) if reason else effect
-
-
-def _tree_of_node(builder: PlanBuilder, name: str, kind: type[Resource]) -> Any:
-    tree = builder.new.definitions[name].properties
-    if not isinstance(tree, Mapping):
-        return None
-    return next((tree[key] for key in kind.node_properties if key in tree), None)
-
-
-def _state_of_node(builder: PlanBuilder, tree: Any) -> str | None:
-    """Return the state in which the referenced resource leaves its node; None: not known."""
-    for each in builder.after.references(tree):
-        definition = builder.new.definitions.get(each.resource)
-        if each.attribute is not None or definition is None or definition.external_id is not None:
-            continue
-        kind = builder.new.kind(each.resource)
-        values = _values(builder.new, each.resource, kind, builder.after)
-        return kind.state_of_node(values) if _knows_all(kind, values) else None
-    return None
 
 
 def answer_of(

@@ -87,8 +87,9 @@ def _nested_plan(
     was: Maker | None,
     will_be: Maker | None,
 ) -> NestedPlan | None:
-    if _is_anothers(builder, name):
-        return None
+    definitions = (side.definitions.get(name) for side in (builder.old, builder.new))
+    if any(each is not None and each.external_id is not None for each in definitions):
+        return None  # the stack does not own the members
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
@@ -119,12 +120,6 @@ def _absence(resource: composite.Membered, name: str) -> str:
     if name in resource.skip_list():
         return "named by the removal policies"
     return f"beyond the new count of {resource.count()}"
-
-
-def _is_anothers(builder: PlanBuilder, name: str) -> bool:
-    """Return whether a resource has an external ID, so that the stack does not own its members."""
-    definitions = (side.definitions.get(name) for side in (builder.old, builder.new))
-    return any(each is not None and each.external_id is not None for each in definitions)
 
 
 def _child_side(

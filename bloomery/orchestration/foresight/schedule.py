@@ -149,21 +149,15 @@ def _works_at(plan: Plan, key: Key) -> Key:
     """Follow the names of a node, an instance or an allocation to the resource that names none."""
     parent_path, _, _ = key.name.rpartition("/")
     passed = {key}
-    while (name := _machine_named_by(plan.actions.get(key))) is not None:
-        following = Key(f"{parent_path}/{name}" if parent_path else name, MAKE)
-        if following not in plan.actions or following in passed:
-            break
+    while True:
+        action = plan.actions.get(key)
+        tree = action.definition.properties if action and action.definition else None
+        calls = [tree.get(name) for name in MACHINE_NAMING] if isinstance(tree, Mapping) else []
+        named = (each.args for each in calls if isinstance(each, Function)
+                 and not isinstance(each, GetParam))  # fmt: skip
+        name = next((name for name in named if isinstance(name, str)), None)
+        following = Key(f"{parent_path}/{name}" if parent_path else str(name), MAKE)
+        if name is None or following not in plan.actions or following in passed:
+            return key
         passed.add(following)
         key = following
-    return key
-
-
-def _machine_named_by(action: Action | None) -> str | None:
-    tree = action.definition.properties if action and action.definition else None
-    if not isinstance(tree, Mapping):
-        return None
-    calls = (tree.get(name) for name in MACHINE_NAMING)
-    named = (
-        each.args for each in calls if isinstance(each, Function) and not isinstance(each, GetParam)
-    )
-    return next((name for name in named if isinstance(name, str)), None)
