@@ -25,8 +25,7 @@ from bench.harness import Line
 from bloomery.cmd import threads
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from bloomery.conf.default import Default
-from bloomery.conf.rpc import JsonRpc
+from bloomery.conf.default import Default, JsonRpc
 from bloomery.db import rows
 from bloomery.model.request import Request
 from bloomery.rpc import transports

@@ -27,7 +27,7 @@ from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.conf.engine import Orchestration
 from bloomery.db import events
 from bloomery.db.engine import Database

@@ -26,7 +26,7 @@ from typing import Final, Self
 import sqlalchemy as sa
 
 from bloomery import errors, key_file, secrets
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.site_file import SiteFile
 

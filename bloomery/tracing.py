@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import bloomery
 from bloomery import errors
-from bloomery.conf.tracing import Tracing
+from bloomery.conf.notifications import Tracing
 from bloomery.metrics import DECLARED, METRICS
 from bloomery.model.request import IN_LOG
 

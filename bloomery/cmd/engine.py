@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from bloomery import errors
 from bloomery.cmd import api_servers, foundation, gauges, monitoring, stacks
-from bloomery.conf import Conf, rpc
+from bloomery.conf import Conf, default
 from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class EngineProcess:
 
 
 def _warn_of_no_conductor(conf: Conf) -> None:
-    if conf.default.rpc_transport == rpc.NONE:
+    if conf.default.rpc_transport == default.NONE:
         LOG.warning(
             "this engine reaches no conductor: [DEFAULT]rpc_transport is none, so that what stacks "
             "order of machines fails; set it to json-rpc or oslo for all processes"

@@ -20,7 +20,7 @@ from bloomery import errors
 from bloomery.cmd import threads
 from bloomery.conductor import lifecycle
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.conf import Conf, rpc
+from bloomery.conf import Conf, default
 from bloomery.db import conductors, kept_rows, schema
 from bloomery.db.engine import Database
 from bloomery.events import relay
@@ -102,7 +102,7 @@ class Foundation:
 
         The conductor waits only where peers exist.
         """
-        if self.conf.default.rpc_transport == rpc.NONE:
+        if self.conf.default.rpc_transport == default.NONE:
             return
         with self.db.read() as conn:
             has_peers = any(each.online for each in conductors.list_all(conn))
@@ -151,7 +151,7 @@ def require_several(home: StateDir, conf: Conf, role: str) -> None:
     """Refuse SQLite, or a missing transport, for a role in its own process.  Raises CannotStart."""
     path = home.sqlite_file(conf.database)
     if path is None:
-        if conf.default.rpc_transport == rpc.NONE:
+        if conf.default.rpc_transport == default.NONE:
             raise errors.CannotStart(
                 reason=f"cannot run {role} with [DEFAULT]rpc_transport = none: nothing would carry "
                 "calls from APIs to conductors; set it to json-rpc or oslo for all processes"

@@ -29,7 +29,7 @@ from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.db import allocations
 from bloomery.db.allocations import Criteria

@@ -11,6 +11,7 @@ Names are those of ``ironic.conf`` where the meaning is the same.
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,127 +19,91 @@ from typing import Any, Final
 from oslo_config import cfg
 
 from bloomery import errors
-from bloomery.conf import (
-    agent,
-    api,
-    audit,
-    conductor,
-    console,
-    database,
-    default,
-    engine,
-    fake,
-    inspection,
-    ipmi,
-    notifications,
-    redfish,
-    rpc,
-    sensor_data,
-    tracing,
-    web,
+from bloomery.conf.agent import (
+    Agent,
+    AgentContainers,
+    Deploy,
+    DiskUtils,
+    Metrics,
+    MetricsStatsd,
+    Oci,
+    Pxe,
 )
+from bloomery.conf.api import Api, OsloPolicy
+from bloomery.conf.conductor import Conductor
 from bloomery.conf.declare import options, read
+from bloomery.conf.default import LEAST_THREADS, NONE, Database, Default, JsonRpc
+from bloomery.conf.drivers import BmcOptions, Console, Fake, Ipmi, Redfish, SensorData
+from bloomery.conf.engine import Engine, Orchestration
+from bloomery.conf.inspection import AutoDiscovery, InspectionRules, Inspector, Inventory
+from bloomery.conf.notifications import Audit, Events, OsloMessagingNotifications, Tracing
+from bloomery.conf.web import Cors, Healthcheck, Monitoring, OsloMiddleware, Ssl
 
 KEYSTONE_GROUP: Final = "keystone_authtoken"  # options of keystonemiddleware
 _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
-GROUPS: dict[str, type[Any]] = {
-    "DEFAULT": default.Default,
-    "agent": agent.Agent,
-    "agent_containers": agent.AgentContainers,
-    "api": api.Api,
-    "audit": audit.Audit,
-    "auto_discovery": inspection.AutoDiscovery,
-    "bmc": redfish.BmcOptions,
-    "conductor": conductor.Conductor,
-    "console": console.Console,
-    "cors": web.Cors,
-    "database": database.Database,
-    "deploy": agent.Deploy,
-    "disk_utils": agent.DiskUtils,
-    "engine": engine.Engine,
-    "events": notifications.Events,
-    "fake": fake.Fake,
-    "healthcheck": web.Healthcheck,
-    "inspection_rules": inspection.InspectionRules,
-    "inspector": inspection.Inspector,
-    "inventory": inspection.Inventory,
-    "ipmi": ipmi.Ipmi,
-    "json_rpc": rpc.JsonRpc,
-    "metrics": agent.Metrics,
-    "metrics_statsd": agent.MetricsStatsd,
-    "monitoring": web.Monitoring,
-    "oci": agent.Oci,
-    "orchestration": engine.Orchestration,
-    "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
-    "oslo_middleware": web.OsloMiddleware,
-    "oslo_policy": api.OsloPolicy,
-    "pxe": agent.Pxe,
-    "redfish": redfish.Redfish,
-    "sensor_data": sensor_data.SensorData,
-    "ssl": web.Ssl,
-    "tracing": tracing.Tracing,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conf:
-    """All option values, read once at start."""
+    """All option values, read once at start; each field is a group."""
 
-    default: default.Default = field(default_factory=default.Default)
-    agent_containers: agent.AgentContainers = field(  # before ``agent`` is a field
-        default_factory=agent.AgentContainers
+    default: Default = field(default_factory=Default)
+    agent: Agent = field(default_factory=Agent)
+    agent_containers: AgentContainers = field(default_factory=AgentContainers)
+    api: Api = field(default_factory=Api)
+    audit: Audit = field(default_factory=Audit)
+    auto_discovery: AutoDiscovery = field(default_factory=AutoDiscovery)
+    bmc: BmcOptions = field(default_factory=BmcOptions)
+    conductor: Conductor = field(default_factory=Conductor)
+    console: Console = field(default_factory=Console)
+    cors: Cors = field(default_factory=Cors)
+    database: Database = field(default_factory=Database)
+    deploy: Deploy = field(default_factory=Deploy)
+    disk_utils: DiskUtils = field(default_factory=DiskUtils)
+    engine: Engine = field(default_factory=Engine)
+    events: Events = field(default_factory=Events)
+    fake: Fake = field(default_factory=Fake)
+    healthcheck: Healthcheck = field(default_factory=Healthcheck)
+    inspection_rules: InspectionRules = field(default_factory=InspectionRules)
+    inspector: Inspector = field(default_factory=Inspector)
+    inventory: Inventory = field(default_factory=Inventory)
+    ipmi: Ipmi = field(default_factory=Ipmi)
+    json_rpc: JsonRpc = field(default_factory=JsonRpc)
+    metrics: Metrics = field(default_factory=Metrics)
+    metrics_statsd: MetricsStatsd = field(default_factory=MetricsStatsd)
+    monitoring: Monitoring = field(default_factory=Monitoring)
+    oci: Oci = field(default_factory=Oci)
+    orchestration: Orchestration = field(default_factory=Orchestration)
+    oslo_messaging_notifications: OsloMessagingNotifications = field(
+        default_factory=OsloMessagingNotifications
     )
-    deploy: agent.Deploy = field(default_factory=agent.Deploy)
-    disk_utils: agent.DiskUtils = field(default_factory=agent.DiskUtils)
-    metrics: agent.Metrics = field(default_factory=agent.Metrics)
-    metrics_statsd: agent.MetricsStatsd = field(default_factory=agent.MetricsStatsd)
-    oci: agent.Oci = field(default_factory=agent.Oci)
-    pxe: agent.Pxe = field(default_factory=agent.Pxe)
-    agent: agent.Agent = field(default_factory=agent.Agent)
-    oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field
-    api: api.Api = field(default_factory=api.Api)
-    audit: audit.Audit = field(default_factory=audit.Audit)
-    auto_discovery: inspection.AutoDiscovery = field(default_factory=inspection.AutoDiscovery)
-    bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
-    conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
-    console: console.Console = field(default_factory=console.Console)
-    cors: web.Cors = field(default_factory=web.Cors)
-    database: database.Database = field(default_factory=database.Database)
-    orchestration: engine.Orchestration = field(  # before ``engine`` is a field
-        default_factory=engine.Orchestration
-    )
-    engine: engine.Engine = field(default_factory=engine.Engine)
-    events: notifications.Events = field(default_factory=notifications.Events)
-    fake: fake.Fake = field(default_factory=fake.Fake)
-    healthcheck: web.Healthcheck = field(default_factory=web.Healthcheck)
-    inspection_rules: inspection.InspectionRules = field(default_factory=inspection.InspectionRules)
-    inspector: inspection.Inspector = field(default_factory=inspection.Inspector)
-    inventory: inspection.Inventory = field(default_factory=inspection.Inventory)
-    ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
-    json_rpc: rpc.JsonRpc = field(default_factory=rpc.JsonRpc)
-    monitoring: web.Monitoring = field(default_factory=web.Monitoring)
-    oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
-        default_factory=notifications.OsloMessagingNotifications
-    )
-    oslo_middleware: web.OsloMiddleware = field(default_factory=web.OsloMiddleware)
-    redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
-    sensor_data: sensor_data.SensorData = field(default_factory=sensor_data.SensorData)
-    ssl: web.Ssl = field(default_factory=web.Ssl)
-    tracing: tracing.Tracing = field(default_factory=tracing.Tracing)
+    oslo_middleware: OsloMiddleware = field(default_factory=OsloMiddleware)
+    oslo_policy: OsloPolicy = field(default_factory=OsloPolicy)
+    pxe: Pxe = field(default_factory=Pxe)
+    redfish: Redfish = field(default_factory=Redfish)
+    sensor_data: SensorData = field(default_factory=SensorData)
+    ssl: Ssl = field(default_factory=Ssl)
+    tracing: Tracing = field(default_factory=Tracing)
 
     @property
     def serving_threads(self) -> int:
         """The number of concurrent requests of an API; more where it calls other processes."""
-        if self.default.rpc_transport == rpc.NONE:
+        if self.default.rpc_transport == NONE:
             return self.api.threads
-        return max(self.api.threads, rpc.LEAST_THREADS)
+        return max(self.api.threads, LEAST_THREADS)
 
     @property
     def calling_threads(self) -> tuple[str, int]:
         """The option for the number of threads that call a conductor, and its value."""
-        if self.default.rpc_transport == rpc.NONE:
+        if self.default.rpc_transport == NONE:
             return "[api]threads", self.api.threads
         return "[DEFAULT]executor_thread_pool_size", self.default.executor_thread_pool_size
+
+
+GROUPS: Final[dict[str, type[Any]]] = {
+    "DEFAULT" if name == "default" else name: kind
+    for name, kind in typing.get_type_hints(Conf).items()
+}
 
 
 def register(source: cfg.ConfigOpts) -> None:
@@ -186,13 +151,17 @@ def unknown(config_files: Sequence[str]) -> list[str]:
         for option in declared
         for old in option.deprecated_opts
     }
+    ignored = set()
+    for section, names in read_files(config_files).items():
+        group = section if section == "DEFAULT" else section.lower()  # as oslo.config reads them
+        if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP:  # others read these
+            ignored |= {(group, name) for name in names} - ours
     return sorted(
-        f"[{group}]{name}" + _hint(group, name, ours)
-        for group, name in _options_in(config_files) - ours
+        f"[{group}]{name}" + _similar_options(group, name, ours) for group, name in ignored
     )
 
 
-def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
+def _similar_options(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
     """Return the similar options of the group, else those of other groups."""
     own = sorted(option for other, option in ours if other == group)
     near = errors.nearest(name, own)
@@ -201,23 +170,6 @@ def _hint(group: str, name: str, ours: Collection[tuple[str, str]]) -> str:
         for other, option in ours:
             near = near.replace(repr(option), repr(f"[{other}]{option}"))
     return near and f" ({near.strip()})"
-
-
-def _options_in(config_files: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group and option of each line, without those that other packages read.
-
-    Groups are spelt as oslo.config reads them: [API] is [api].
-    """
-    groups = [
-        (group if group == "DEFAULT" else group.lower(), names)
-        for group, names in read_files(config_files).items()
-    ]
-    return {
-        (group, option)
-        for group, names in groups
-        if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
-        for option in names
-    }
 
 
 def read_files(config_files: Sequence[str]) -> dict[str, dict[str, list[str]]]:

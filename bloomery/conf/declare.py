@@ -66,33 +66,30 @@ def option(
 
 def options(declared: type[Any]) -> list[cfg.Opt]:
     """Return the oslo.config options of ``declared``."""
-    hints = typing.get_type_hints(declared)
-    return [_opt(f, hints[f.name]) for f in dataclasses.fields(declared)]
-
-
-def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
-    kind = _TYPES[hint]
-    if field.metadata["repeats"]:
-        item = types.Dict() if kind is cfg.DictOpt else types.String()
-        kind = functools.partial(cfg.MultiOpt, item_type=item)
-    default: Any = (
-        field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    )
-    facts = field.metadata
-    more: dict[str, Any] = {
-        "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],
-    }  # fmt: skip
-    if facts["in_default"]:
-        more["deprecated_opts"] = [cfg.DeprecatedOpt(facts["in_default"], group="DEFAULT")]
-    if kind in _BOUNDED:
-        more |= {"min": facts["min"], "max": facts["max"]}
-    if facts["choices"]:
-        more["choices"] = list(facts["choices"])
-    shown = list(default) if isinstance(default, tuple) else default
-    if facts["default_from"]:
-        shown = f"${facts['default_from']}"
-    option: cfg.Opt = kind(field.name, default=shown, **more)
-    return option
+    hints, opts = typing.get_type_hints(declared), []
+    for field in dataclasses.fields(declared):
+        facts, kind = field.metadata, _TYPES[hints[field.name]]
+        more: dict[str, Any] = {
+            "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],
+        }  # fmt: skip
+        if facts["repeats"]:
+            item = types.Dict() if kind is cfg.DictOpt else types.String()
+            kind = functools.partial(cfg.MultiOpt, item_type=item)
+        if facts["in_default"]:
+            more["deprecated_opts"] = [cfg.DeprecatedOpt(facts["in_default"], group="DEFAULT")]
+        if kind in _BOUNDED:
+            more |= {"min": facts["min"], "max": facts["max"]}
+        if facts["choices"]:
+            more["choices"] = list(facts["choices"])
+        default: Any = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        elif isinstance(default, tuple):
+            default = list(default)
+        if facts["default_from"]:
+            default = f"${facts['default_from']}"
+        opts.append(kind(field.name, default=default, **more))
+    return opts
 
 
 def read(declared: type[Any], group: Any) -> Any:
@@ -103,7 +100,8 @@ def read(declared: type[Any], group: Any) -> Any:
     values, faults = {}, []
     for field in dataclasses.fields(declared):
         try:
-            value = _frozen(_value(group, field.name))
+            value = _value(group, field.name)
+            value = tuple(value) if isinstance(value, list) else value
             if field.metadata["repeats"]:
                 lines = [line for line in value if line]
                 is_mapping = field.default_factory is not dataclasses.MISSING
@@ -148,17 +146,10 @@ def _value(group: Any, name: str) -> Any:
     except (cfg.Error, RecursionError) as exc:
         if isinstance(exc, ValueError):  # names the option itself
             raise
-        raise ValueError(f"option {name}: {_innermost(exc)}; write $$ for a dollar sign") from exc
-
-
-def _innermost(exc: BaseException) -> str:
-    """Return why a value with $ references cannot be read."""
-    while exc.__context__ is not None:
-        exc = exc.__context__
-    if isinstance(exc, RecursionError):
-        return "its value refers to itself by $"
-    return f"its value refers by $ to what is not there: {exc}"
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+        cause: BaseException = exc
+        while cause.__context__ is not None:
+            cause = cause.__context__
+        reason = f"its value refers by $ to what is not there: {cause}"
+        if isinstance(cause, RecursionError):
+            reason = "its value refers to itself by $"
+        raise ValueError(f"option {name}: {reason}; write $$ for a dollar sign") from exc

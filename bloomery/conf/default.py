@@ -1,13 +1,18 @@
-"""[DEFAULT]: this host, its drivers, RPC and notifications."""
+"""[DEFAULT], [database] and [json_rpc]: this host, its drivers, its database and its calls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from bloomery.conf import rpc
 from bloomery.conf.declare import option
 
+NONE: Final = "none"  # a transport of calls, as the next two
+OSLO: Final = "oslo"
+JSON_RPC: Final = "json-rpc"
+TRANSPORTS: Final = (NONE, OSLO, JSON_RPC)
+LEAST_THREADS: Final = 16  # of an API that calls other processes; half of them may wait
+RPC_PORT: Final = 8089  # a conductor on another port has it in its name
 KEYSTONE: Final = "keystone"
 _OF_TYPES: Final = "enabled interfaces; empty: those that the enabled hardware types prefer"
 _OF_TYPE: Final = "interface of nodes that name none; unset: the hardware type chooses"
@@ -22,10 +27,10 @@ class Default:
         sample="<host name of the machine>",
     )
     rpc_transport: str = option(
-        rpc.NONE,
+        NONE,
         "transport of calls to conductors: none (all in one process), oslo (a message broker, "
         "see transport_url), json-rpc (HTTP, see [json_rpc])",
-        choices=rpc.TRANSPORTS,
+        choices=TRANSPORTS,
     )
     transport_url: str | None = option(
         None, "URL of the message broker, such as rabbit://user:password@host:5672/", secret=True
@@ -158,3 +163,76 @@ class Default:
     def has_roles(self) -> bool:
         """Whether requests have roles, so that policies apply."""
         return self.auth_strategy == KEYSTONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    connection: str | None = option(
+        None, "SQLAlchemy URL of the database; unset: bloomery.sqlite in the state dir", secret=True
+    )
+    synchronous: str = option(
+        "FULL",
+        "SQLite only: FULL survives a power cut, NORMAL only a crash of the process",
+        choices=("FULL", "NORMAL"),
+    )
+    max_retries: int = option(5, "attempts of a transaction after deadlocks", least=1)
+    write_timeout: int = option(
+        30, "SQLite only: seconds that a writer waits for the write lock", least=1
+    )
+    max_pool_size: int = option(
+        10, "server only: idle connections that a process keeps open", least=1
+    )
+    max_overflow: int = option(
+        10, "server only: connections that a process may open beyond max_pool_size", least=0
+    )
+    pool_timeout: int = option(
+        10, "server only: seconds to wait for a free connection before a request gets 503", least=0
+    )
+    connect_timeout: int = option(
+        10, "server only: seconds to wait for a new connection or a reconnection", least=1
+    )
+    statement_timeout: int = option(
+        60,
+        "server only: seconds for one statement, or for an idle transaction; 0: no limit",
+        least=0,
+    )
+    lock_timeout: int = option(
+        10, "server only: seconds to wait for a row that another transaction has locked", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRpc:
+    """Calls to conductors over HTTP, without a message broker."""
+
+    auth_strategy: str | None = option(
+        None,
+        "authentication of callers; unset: [DEFAULT]auth_strategy",
+        choices=("noauth", "http_basic"),
+    )
+    host_ip: str = option(
+        "127.0.0.1", "address that a conductor listens on; the default suits processes of one host"
+    )
+    port: int = option(
+        RPC_PORT,
+        "port that a conductor listens on; any other than 8089 becomes part of its name, host:port",
+        least=1,
+        most=65535,
+    )
+    insecure_listen: bool = option(False, "allow calls from other hosts with auth_strategy noauth")
+    use_ssl: bool = option(False, "serve TLS on conductors, with cert_file and key_file")
+    client_use_ssl: bool = option(False, "use TLS for calls")
+    cert_file: str | None = option(
+        None, "PEM file of a conductor's certificate; unset: that of [ssl]"
+    )
+    key_file: str | None = option(None, "PEM file of the certificate's key; unset: that of [ssl]")
+    cafile: str | None = option(
+        None, "file of CAs that sign conductors' certificates; unset: the system's CAs"
+    )
+    insecure: bool = option(False, "accept any certificate of a conductor")
+    http_basic_auth_user_file: str = option(
+        "/etc/ironic/htpasswd-json-rpc", "file of user:bcrypt lines for auth_strategy = http_basic"
+    )
+    username: str | None = option(None, "user name for calls")
+    password: str | None = option(None, "password for calls", secret=True)
+    max_body_size: int = option(128, "maximum size of a call, in MiB", least=1)

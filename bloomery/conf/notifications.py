@@ -1,4 +1,4 @@
-"""The event relay, and oslo.messaging's notifier.
+"""[events], [oslo_messaging_notifications], [audit] and [tracing]: what leaves the service.
 
 Versioned notifications are sent when [DEFAULT]notification_level is set and a driver is named here,
 as in Ironic.
@@ -49,3 +49,27 @@ class OsloMessagingNotifications:
         secret=True,
     )
     topics: tuple[str, ...] = option(("notifications",), "topics of unversioned notifications")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    file: str | None = option(
+        None,
+        "file to which APIs append each order, chained by hashes, before it is carried out; "
+        "a relative path begins in the state dir; unset: none",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracing:
+    endpoint: str | None = option(
+        None,
+        "URL of an OpenTelemetry collector that takes OTLP over HTTP, such as "
+        "http://127.0.0.1:4318/v1/traces; unset: no traces; needs the extra otel",
+    )
+    percent: int = option(
+        100,
+        "share of requests that are traced, in percent; all processes choose the same ones",
+        least=1,
+        most=100,
+    )

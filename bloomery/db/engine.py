@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db.fair_lock import FairLock
 from bloomery.db.server_edge import ServerEdge
 

@@ -19,7 +19,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 
 _OUTLASTS: Final = ContextVar("bloomery.outlasts_kept_rows", default=False)
 _WITHOUT_LIMIT_S: Final = 600  # where the server ends no transaction

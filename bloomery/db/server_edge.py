@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import commit_tokens, kept_rows, server_faults, server_pool
 
 LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 
 _LOOPBACK: Final = frozenset({None, "localhost", "127.0.0.1", "::1"})
 _USED: Final = "bloomery.used"  # of a connection's record: it has been checked out before

@@ -17,7 +17,7 @@ import urllib3
 from urllib3 import connection, exceptions
 
 from bloomery import errors
-from bloomery.conf import Conf, rpc
+from bloomery.conf import Conf, default
 from bloomery.db import rows
 from bloomery.rpc.json_rpc_server import (
     CLASSES,
@@ -163,7 +163,7 @@ def address(host: str) -> tuple[str, int]:
     name, colon, port = host.rpartition(":")
     if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
         return name.strip("[]"), int(port)
-    return host.strip("[]"), rpc.PORT
+    return host.strip("[]"), default.RPC_PORT
 
 
 def _document(message: dict[str, Any]) -> dict[str, Any]:

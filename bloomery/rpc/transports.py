@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bloomery import errors
-from bloomery.conf import Conf, rpc
+from bloomery.conf import Conf, default
 from bloomery.rpc import contract
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.client import InProcess, Transport
@@ -58,13 +58,13 @@ class NoServer:
 
 def needs_oslo(conf: Conf) -> bool:
     """Will oslo.messaging be imported?  Then choose its threads first."""
-    return conf.default.rpc_transport == rpc.OSLO
+    return conf.default.rpc_transport == default.OSLO
 
 
 def conductor_name(conf: Conf, host: str) -> str:
     """Return the conductor name of ``host``: with JSON-RPC its address."""
     ours = conf.json_rpc
-    if conf.default.rpc_transport != rpc.JSON_RPC or ours.port == rpc.PORT:
+    if conf.default.rpc_transport != default.JSON_RPC or ours.port == default.RPC_PORT:
         return host
     suffix = f":{ours.port}"
     return host if host.endswith(suffix) else f"{host}{suffix}"
@@ -84,7 +84,7 @@ def build_client(
     options.  ``threads``: the calling threads, by default those of the API. ``is_silent``: see
     ``Remote``.  Raises CannotStart.
     """
-    if conf.default.rpc_transport == rpc.NONE:
+    if conf.default.rpc_transport == default.NONE:
         return InProcess(local or {})
     return Remote(
         _channel(conf, config_files),
@@ -105,10 +105,10 @@ def build_server(
     Raises CannotStart.
     """
     transport = conf.default.rpc_transport
-    if transport == rpc.NONE:
+    if transport == default.NONE:
         return NoServer()
     dispatcher = Dispatcher(endpoint, contract.METHODS, host=host, version=contract.VERSION)
-    if transport == rpc.JSON_RPC:
+    if transport == default.JSON_RPC:
         from bloomery.rpc import json_rpc_server
 
         return json_rpc_server.JsonRpcServer(dispatcher, conf)
@@ -131,7 +131,7 @@ def cap(conf: Conf, releases: Mapping[str, str], own: str) -> Cap:
 
 
 def _channel(conf: Conf, config_files: Sequence[str]) -> Channel:
-    if conf.default.rpc_transport == rpc.JSON_RPC:
+    if conf.default.rpc_transport == default.JSON_RPC:
         from bloomery.rpc import json_rpc_client
 
         return json_rpc_client.JsonRpcChannel(conf)

@@ -29,7 +29,7 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
 from bloomery.conductor import states
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import schema
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES, STEP_RUNS

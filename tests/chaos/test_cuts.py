@@ -26,7 +26,7 @@ from bloomery import errors
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import schema, tables
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.conf.database import Database
+from bloomery.conf.default import Database
 from bloomery.db import schema
 from bloomery.lab.rack import Rack
 from bloomery.state_dir import StateDir

@@ -24,7 +24,7 @@ from bloomery.conductor import lifecycle
 from bloomery.conductor.lifecycle import ConductorService
 from bloomery.conductor.periodics import table
 from bloomery.conductor.workers import Workers
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db.engine import Database
 from bloomery.db.events import EventRow
 from bloomery.events.sink_worker import Pace, SinkWorker

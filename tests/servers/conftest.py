@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, tables
 from tests.kit.servers.tcp_proxy import TcpProxy
 from tests.unit.db.conftest import add_node  # noqa: F401  the same fixture

@@ -19,7 +19,7 @@ from bloomery.cmd.service import Service
 from bloomery.conductor.states import State
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.db import (
     conductors,

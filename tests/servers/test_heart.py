@@ -9,7 +9,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import lifecycle
 from bloomery.conductor.registration import Registration
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import conductors, engine
 from bloomery.secrets import Sealer
 from tests.kit.servers import site as kit

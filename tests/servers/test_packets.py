@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, nodes
 from tests.kit.servers.tcp_proxy import TcpProxy
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.cmd.conductor import ConductorProcess
-from bloomery.conf.database import Database as Settings
-from bloomery.conf.rpc import JsonRpc
+from bloomery.conf.default import Database as Settings
+from bloomery.conf.default import JsonRpc
 from bloomery.db import conductors, engine, event_numbers
 from bloomery.db.tables import EVENT_NUMBERING
 from bloomery.state_dir import StateDir

@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet
 
 import bloomery
 from bloomery import errors, state_dir
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.tables import SETTINGS
 from bloomery.state_dir import StateDir
@@ -25,7 +25,7 @@ from bloomery.state_dir import StateDir
 HOLDER = """
 import sys
 from pathlib import Path
-from bloomery.conf.database import Database
+from bloomery.conf.default import Database
 from bloomery.db import schema
 from bloomery.state_dir import StateDir
 home = StateDir(Path(sys.argv[1]))

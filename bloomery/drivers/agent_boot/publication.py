@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bloomery import boot_files, errors
-from bloomery.conf import Conf, rpc
+from bloomery.conf import Conf, default
 from bloomery.drivers.base import DriverTask
 
 _MODE: Final = 0o644  # a web server may run as another user
@@ -129,7 +129,7 @@ class Publication:
         The API serves the folder where it runs in the conductor's process.
         """
         url = external or self._conf.deploy.http_url
-        if url is None and self._conf.default.rpc_transport == rpc.NONE:
+        if url is None and self._conf.default.rpc_transport == default.NONE:
             url = self._conf.api.public_root
         if not url:
             raise errors.MissingParameterValue(

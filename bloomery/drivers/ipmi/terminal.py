@@ -23,7 +23,7 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.audit import Trail
-from bloomery.conf.console import Console
+from bloomery.conf.drivers import Console
 from bloomery.drivers.ipmi import tool
 from bloomery.drivers.ipmi.info import Info
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from oslo_utils import strutils
 
 from bloomery import errors
-from bloomery.conf.redfish import Redfish
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.base import BmcSystem
 
 PROPERTIES: Final = {

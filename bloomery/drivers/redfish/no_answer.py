@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from sushy import exceptions as sushy_errors
 from urllib3 import exceptions as urllib3_errors
 
-from bloomery.conf.redfish import Redfish
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers import tls_mismatch
 from bloomery.drivers.tls_mismatch import ONLY_TLS, PLAIN_HTTP
 

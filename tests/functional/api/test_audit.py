@@ -14,8 +14,8 @@ from bloomery import audit, errors
 from bloomery.api import app
 from bloomery.cli.main import main
 from bloomery.conf import Conf
-from bloomery.conf.audit import Audit
 from bloomery.conf.default import Default
+from bloomery.conf.notifications import Audit
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS
 from tests.functional.api.test_auth import basic, line
 from tests.kit.servers.orchestration import template

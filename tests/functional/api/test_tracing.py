@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bloomery import errors, tracing
-from bloomery.conf.tracing import Tracing
+from bloomery.conf.notifications import Tracing
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 

@@ -11,10 +11,10 @@ import subprocess
 import urllib.parse
 
 import pytest
+from bloomery.conf.drivers import Console
 
 from bloomery.conductor.periodics import consoles
-from bloomery.conf.audit import Audit
-from bloomery.conf.console import Console
+from bloomery.conf.notifications import Audit
 from bloomery.db import rows
 from bloomery.drivers import registry
 from tests.functional.ipmi.conftest import conf

@@ -19,8 +19,7 @@ import urllib3
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.default import Default
-from bloomery.conf.rpc import JsonRpc
+from bloomery.conf.default import Default, JsonRpc
 from bloomery.lab import tls
 from bloomery.model.request import Request
 from bloomery.rpc import json_rpc_client, transports

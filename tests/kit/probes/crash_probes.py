@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.periodics.leases import Leases
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import rows
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again

@@ -9,7 +9,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.rpc import JsonRpc
+from bloomery.conf.default import JsonRpc
 from bloomery.rpc import contract
 from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.dispatch import Dispatcher

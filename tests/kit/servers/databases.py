@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, server_pool
 from bloomery.db.engine import Database
 from bloomery.db.tables import METADATA

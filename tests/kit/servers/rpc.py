@@ -24,8 +24,7 @@ import pytest
 from bloomery import errors
 from bloomery.cmd import threads
 from bloomery.conf import Conf
-from bloomery.conf.default import Default
-from bloomery.conf.rpc import JsonRpc
+from bloomery.conf.default import Default, JsonRpc
 from bloomery.rpc import transports
 from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import METHODS

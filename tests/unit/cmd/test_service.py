@@ -25,7 +25,7 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Orchestration
 from bloomery.conf.notifications import Events

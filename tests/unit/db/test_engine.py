@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
 from bloomery.state_dir import StateDir

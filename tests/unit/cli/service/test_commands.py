@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import bloomery
 from bloomery.cli import main
-from bloomery.conf.database import Database
+from bloomery.conf.default import Database
 from bloomery.db import event_cursors, schema
 from bloomery.state_dir import StateDir
 

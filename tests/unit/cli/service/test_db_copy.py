@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bloomery.cli import main
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
 from tests.kit.servers import filled

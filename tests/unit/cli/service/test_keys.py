@@ -14,7 +14,7 @@ from bloomery import errors, key_file
 from bloomery.cli import main
 from bloomery.cli.service import key_rotation, keys
 from bloomery.cli.service.key_rotation import Rotation, Stage
-from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Database as Settings
 from bloomery.db import schema, settings
 from bloomery.db.sealed_values import COLUMNS
 from bloomery.db.tables import NODES, RUNBOOKS

@@ -4,10 +4,10 @@ import dataclasses
 import threading
 
 import pytest
+from bloomery.conf.drivers import Console
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.console import Console
 from bloomery.conf.default import Default
 from bloomery.drivers import registry
 from bloomery.drivers.ipmi import console, terminal
