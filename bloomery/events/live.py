@@ -98,40 +98,34 @@ class LiveEvents:
 
     def _run(self) -> None:
         pause_s: float | None = None
-        while not self._wait(pause_s):
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._stopping or self._has_events, pause_s)
+                self._has_events = False
+                if self._stopping:
+                    return
             try:
-                while self.turn():
+                while self.push_batch():
                     pass
                 pause_s = _POLL_S if self._listeners else None
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
                 LOG.warning("cannot read events for listeners: %s", errors.brief(exc))
                 pause_s = _RETRY_S
 
-    def _wait(self, pause_s: float | None) -> bool:
-        with self._change:
-            self._change.wait_for(lambda: self._stopping or self._has_events, pause_s)
-            self._has_events = False
-            return self._stopping
-
-    def turn(self) -> bool:
-        """Push a batch to all ready listeners; True: more events are waiting."""
+    def push_batch(self) -> bool:
+        """Push a batch to all ready listeners; return whether more events are waiting."""
         with self._change:
             self._listeners = [each for each in self._listeners if not each.stream.is_closed]
             ready = [each for each in self._listeners if each.is_ready]
-        place = operator.attrgetter("last_id")
-        groups = itertools.groupby(sorted(ready, key=place), key=place)
-        more = [self._push(last_id, list(group)) for last_id, group in groups]
-        return any(more) and not self._stopping
-
-    def _push(self, last_id: int, group: list[Listener]) -> bool:
-        """Push events after ``last_id`` to the listeners at that position."""
-        with self._db.read() as conn:
-            batch = events.list_after(conn, last_id, _BATCH)
-        frames = [Frames(stored) for stored in batch]
-        for listener in group:
-            _feed(listener, frames)
-            listener.is_behind |= len(batch) == _BATCH
-        return any(each.is_behind and each.is_ready for each in group)
+        position = operator.attrgetter("last_id")
+        for last_id, group in itertools.groupby(sorted(ready, key=position), key=position):
+            with self._db.read() as conn:
+                batch = events.list_after(conn, last_id, _BATCH)
+            frames = [Frames(stored) for stored in batch]
+            for listener in group:
+                _feed(listener, frames)
+                listener.is_behind |= len(batch) == _BATCH
+        return any(each.is_behind and each.is_ready for each in ready) and not self._stopping
 
 
 def _feed(listener: Listener, frames: Sequence[Frames]) -> None:

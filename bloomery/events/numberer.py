@@ -84,23 +84,19 @@ class Numberer:
         while True:
             # read before the poll, which then sees all earlier commits
             ends = self._stopping.is_set()
-            began = time.monotonic()
-            pause_s = self._turn(self._bell)
+            began, pace = time.monotonic(), self._pace
+            try:
+                self._bell.open()
+                is_all = self._poll()
+                pause_s = pace.net_s if self._bell.hears_others else pace.poll_s
+                pause_s = pause_s if is_all else 0.0
+            except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
+                LOG.warning("cannot number events: %s", errors.brief(exc))
+                pause_s = pace.retry_s
             if ends:
                 return
             self._bell.wait(pause_s)
-            self._stopping.wait(began + self._pace.gather_s - time.monotonic())
-
-    def _turn(self, bell: EventBell) -> float:
-        """Poll once; return the time until the next poll."""
-        try:
-            bell.open()
-            is_all = self._poll()
-        except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
-            LOG.warning("cannot number events: %s", errors.brief(exc))
-            return self._pace.retry_s
-        pace = self._pace
-        return 0.0 if not is_all else pace.net_s if bell.hears_others else pace.poll_s
+            self._stopping.wait(began + pace.gather_s - time.monotonic())
 
     def _poll(self) -> bool:
         """Number a batch of events, and wake readers; False: more are waiting."""

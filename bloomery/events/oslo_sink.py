@@ -1,4 +1,4 @@
-"""The sink of versioned notifications, through oslo.messaging's drivers.
+"""Notifications through oslo.messaging's drivers: the sink of events, and sensor data.
 
 The drivers log failed deliveries and continue; here a failed delivery is raised, and the relay
 repeats it.  The message of an event and its id are the same on each delivery, so that consumers
@@ -9,10 +9,12 @@ threads for oslo.service by then (``cmd.threads``).
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conf import Conf
 from bloomery.db.events import EventRow
 from bloomery.notifications import routes, stack_messages
@@ -52,15 +54,19 @@ class OsloSink:
 
     def send(self, event: EventRow) -> None:
         if event.object in stack_messages.OBJECTS:
-            self._of_stacks.send(
-                request_context(event.request_id), _stack_message(event, self._conf)
-            )
+            # Heat's notification of a stack, or ours of its resource
+            level = event.level
+            if level != "error":
+                level = self._conf.engine.default_notification_level
+            publisher = event.publisher or f"orchestration.{self._conf.default.host}"
+            payload = stack_messages.payload(event.object_uuid, event.facts)
+            message = _envelope(event, publisher, level, payload)
+            self._of_stacks.send(request_context(event.request_id), message)
         elif self._least is not None and passes(event.level, self._least):
-            self._send_versioned(event)
-
-    def _send_versioned(self, event: EventRow) -> None:
-        if (message := _message(event)) is not None:
-            self._transport.send(request_context(event.request_id), message)
+            versioned = _versioned_payload(event)
+            if versioned is not None:
+                message = _envelope(event, event.publisher, event.level, versioned)
+                self._transport.send(request_context(event.request_id), message)
 
     def close(self) -> None:
         for transport in (self._transport, self._of_stacks):
@@ -74,27 +80,18 @@ def passes(level: str, least: str) -> bool:
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
-def _message(event: EventRow) -> dict[str, Any] | None:
-    """Return the message; None where the event has no payload, or an invalid one."""
+def _versioned_payload(event: EventRow) -> dict[str, Any] | None:
+    """Return the payload of an event, or None where it has none, or an invalid one."""
     kind, snapshot = routes.find(event.object, event.action), event.snapshot
     if kind is None or snapshot is None:
         return None
     from bloomery.notifications import messages
 
     try:
-        payload = messages.payload(kind, snapshot, event.facts)
+        return messages.payload(kind, snapshot, event.facts)
     except (TypeError, ValueError) as exc:
         LOG.warning("cannot tell of event %d, %s: %s", event.id, event.event_type, exc)
         return None
-    return _envelope(event, event.publisher, event.level, payload)
-
-
-def _stack_message(event: EventRow, conf: Conf) -> dict[str, Any]:
-    """Return Heat's notification of a stack, or ours of its resource."""
-    level = event.level if event.level == "error" else conf.engine.default_notification_level
-    publisher = event.publisher or f"orchestration.{conf.default.host}"
-    payload = stack_messages.payload(event.object_uuid, event.facts)
-    return _envelope(event, publisher, level, payload)
 
 
 def _envelope(
@@ -158,3 +155,43 @@ def open_transport(
         drivers=list(options.driver),
         topics=list(topics),
     )
+
+
+class SensorMessages:
+    """Notifications of sensor data, as Ironic sends them: unversioned, and sent once.
+
+    They pass no event rows, because the next reading replaces a lost one.  They go to
+    [oslo_messaging_notifications]topics; the first message loads oslo.messaging.
+    """
+
+    def __init__(self, conf: Conf, config_files: Sequence[str] = ()) -> None:
+        self._conf, self._config_files = conf, config_files
+        self._one_at_a_time = threading.Lock()
+        self._transport: Any = None
+
+    def send(self, driver: str, payload: Mapping[str, Any]) -> None:
+        """Send the sensor data of a node; a failed delivery is logged."""
+        message = {
+            "message_id": payload["message_id"],
+            "publisher_id": f"ironic-conductor.{self._conf.default.host}",
+            "event_type": f"hardware.{driver}.metrics",
+            "priority": "INFO",
+            "payload": dict(payload),
+            "timestamp": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
+        }
+        try:
+            with self._one_at_a_time:
+                if self._transport is None:
+                    topics = self._conf.oslo_messaging_notifications.topics
+                    self._transport = open_transport(
+                        self._conf, self._config_files, EXCHANGE, topics
+                    )
+                self._transport.send(request_context(None), message)
+        except Exception as exc:  # noqa: BLE001  any driver of oslo.messaging may fail in any way
+            LOG.warning("cannot send sensor data: %s", secrets.brief(exc))
+
+    def close(self) -> None:
+        with self._one_at_a_time:
+            if self._transport is not None:
+                self._transport.close()
+                self._transport = None

@@ -1,4 +1,4 @@
-"""The relay: sends event rows to sinks, with a thread for each sink.
+"""The relay: sends event rows to sinks, with a thread for each sink, and the sink of the log.
 
     relay = relay.make_relay(conf, db)
     runtime = lifecycle.build(conf, db, sealer, on_events_written=relay.wake)
@@ -13,36 +13,49 @@ as soon as one sink sends notifications with them.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
+from bloomery.db.events import EventRow
+from bloomery.events import selection
 from bloomery.events.live import LiveEvents
 from bloomery.events.numberer import Numberer
-from bloomery.events.oslo_sink import OsloSink
-from bloomery.events.sensor_messages import SensorMessages
-from bloomery.events.sink_worker import Pace, SinkWorker, add_sinks
-from bloomery.events.sinks import LogSink, Sink
+from bloomery.events.oslo_sink import OsloSink, SensorMessages
+from bloomery.events.sink_worker import Pace, Sink, SinkWorker, add_sinks
 from bloomery.events.trimmer import Trimmer
 from bloomery.events.webhooks import Webhooks
 from bloomery.secrets import Sealer
+
+EVENT_LOG: Final = logging.getLogger("bloomery.events")
+
+
+class LogSink:
+    """Writes every event to the logger ``bloomery.events`` at the event's level, as JSON."""
+
+    name = "log"
+    wants_snapshots = False
+
+    def open(self) -> None:
+        return
+
+    def send(self, event: EventRow) -> None:
+        level = logging.getLevelName(event.level.upper())
+        if EVENT_LOG.isEnabledFor(level):
+            EVENT_LOG.log(level, "%s", orjson.dumps(selection.document(event)).decode())
+
+    def close(self) -> None:
+        return
 
 
 def needs_oslo(conf: Conf) -> bool:
     """Will oslo.messaging be loaded?  Then choose its threads first (cmd.threads)."""
     return bool(conf.oslo_messaging_notifications.driver)
-
-
-def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
-    """Return the configured sinks; nothing is loaded or opened yet."""
-    sinks: list[Sink] = []
-    if conf.events.log:
-        sinks.append(LogSink())
-    if needs_oslo(conf):
-        sinks.append(OsloSink(conf, config_files))
-    return sinks
 
 
 def make_relay(
@@ -52,17 +65,22 @@ def make_relay(
 
     ``sealer`` unseals the secrets of webhooks; None: this process delivers to no webhook.
     """
+    sinks: list[Sink] = []
+    if conf.events.log:
+        sinks.append(LogSink())
+    if needs_oslo(conf):
+        sinks.append(OsloSink(conf, config_files))
+    holder = f"{conf.default.host}:{os.getpid()}"
     relay = Relay(
         db,
-        sinks_of(conf, config_files),
-        holder=f"{conf.default.host}:{os.getpid()}",
+        sinks,
+        holder=holder,
         keep_hours=conf.events.keep_hours,
         most_listeners=conf.events.max_listeners,
     )
     if needs_oslo(conf):
         relay.sensor_messages = SensorMessages(conf, config_files)
     if sealer is not None:
-        holder = f"{conf.default.host}:{os.getpid()}"
         relay.webhooks = Webhooks(db, sealer, conf.events, relay, holder=holder)
     return relay
 

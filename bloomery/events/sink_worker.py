@@ -1,4 +1,4 @@
-"""One thread that sends events to one sink, from its cursor on.
+"""Sinks, and the thread that sends events to one of them, from its cursor on.
 
 The cursor is moved after the sink has taken an event: delivery is at least once.  The worker writes
 the cursor at most twice a second, so that a sink costs no commit per event; after a crash, the sink
@@ -7,6 +7,8 @@ gets some events again.  A failed sink is retried with growing pauses, and delay
 Between processes the cursor is a lease: its reader renews it, also during deliveries and pauses.
 Another process takes a cursor that was not renewed for ``lease_s`` on its own clock.  On SQLite
 there is one process, so the cursor is taken at once and never renewed.
+
+``Delivery`` sends a batch, in order per object, and several objects in parallel.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import sqlalchemy as sa
 
@@ -24,10 +28,84 @@ from bloomery.db import event_cursors, events
 from bloomery.db.engine import Database
 from bloomery.db.event_cursors import Cursor
 from bloomery.db.events import EventRow
-from bloomery.events.delivery import Delivery
-from bloomery.events.sinks import Sink
 
 LOG = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Receive events, one at a time, in order, always from the same thread.
+
+    An exception of ``send`` means that the event was not taken, and is repeated.  A sink may see an
+    event twice.  ``wants_snapshots``: rows must have snapshots, on every process of the site.
+    """
+
+    name: str
+    wants_snapshots: bool
+
+    def open(self) -> None:
+        """Prepare for events; called again after a failure."""
+
+    def send(self, event: EventRow) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Delivery:
+    """Send one batch; ``taken`` are the numbers of the delivered events.
+
+    After a failure each lane stops at its current event, so that a sink that is down does not get
+    every event of a batch.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[EventRow], None],
+        batch: Sequence[EventRow],
+        *,
+        lanes: int,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        """``lanes``: objects whose events are sent in parallel; 1: all events in sequence."""
+        self._send, self._is_stopping = send, is_stopping
+        self.taken: set[int] = set()
+        self.error: Exception | None = None
+        queues: dict[str, list[EventRow]] = {}
+        for event in batch:
+            queues.setdefault(event.object_uuid if lanes > 1 else "", []).append(event)
+        self._queues = deque(queues.values())
+        self._threads = [
+            threading.Thread(target=self._work, name="events-delivery", daemon=True)
+            for _ in range(min(lanes, len(self._queues)))
+        ]
+
+    def run(self, every_s: float, meanwhile: Callable[[], None]) -> None:
+        """Return when all lanes ended; errors of ``meanwhile`` end them, too."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            for thread in self._threads:
+                while thread.is_alive():
+                    thread.join(every_s)
+                    meanwhile()
+        except Exception as exc:
+            self.error = exc
+            raise
+
+    def _work(self) -> None:
+        while self._queues:
+            try:
+                queue = self._queues.popleft()
+            except IndexError:  # another lane was faster
+                return
+            for event in queue:
+                if self.error is not None or self._is_stopping():
+                    return
+                try:
+                    self._send(event)
+                except Exception as exc:  # noqa: BLE001  a supervisor: sinks raise anything
+                    self.error = exc
+                else:
+                    self.taken.add(event.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +160,7 @@ class SinkWorker:
         self._failures = 0
         self._is_failing = False  # as last logged
         self._change = threading.Condition()
-        self._poked = self._stopping = False
+        self._has_events = self._stopping = False
         name = f"events-{sink.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -91,7 +169,7 @@ class SinkWorker:
 
     def wake(self) -> None:
         with self._change:
-            self._poked = True
+            self._has_events = True
             self._change.notify()
 
     def begin_stop(self) -> None:
@@ -110,29 +188,41 @@ class SinkWorker:
 
     def _run(self) -> None:
         pause_s = 0.0
-        while not self._wait(pause_s):
+        while not self.wait(pause_s):
             try:
-                pause_s = self._turn()
+                pause_s = self.send_batch()
             except CursorLostError as exc:
                 LOG.info("sink %s is carried elsewhere: %s", self.sink.name, exc)
                 pause_s = self._pace.poll_s
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: sinks raise anything
-                self._later(exc)
+                self.note_failure(exc)
                 pause_s = self._until_retry_s()
-        self._finish()
+        self.finish()
         self.has_ended = True
         self._on_end()
 
-    def _wait(self, pause_s: float) -> bool:
-        """Wait for new events or the time-out; True when stopping.  Failures wait in full."""
+    def wait(self, pause_s: float) -> bool:
+        """Wait for new events or the time-out, after a failure in full; return True to stop."""
         with self._change:
             self._change.wait_for(
-                lambda: self._stopping or (self._poked and not self._failures), pause_s,
+                lambda: self._stopping or (self._has_events and not self._failures), pause_s,
             )  # fmt: skip
-            self._poked = False
+            self._has_events = False
             return self._stopping
 
-    def _later(self, exc: Exception) -> float:
+    def finish(self) -> None:
+        """Store the cursor, release it, and close the sink."""
+        try:
+            if self._cursor is not None:
+                self._acknowledge()
+            if (cursor := self._cursor) is not None:
+                self._db.transact(lambda conn: event_cursors.release(conn, cursor))
+            self.sink.close()
+        except Exception as exc:  # noqa: BLE001  the next process repeats unacknowledged events
+            LOG.warning("sink %s ended badly: %s", self.sink.name, errors.brief(exc))
+
+    def note_failure(self, exc: Exception) -> float:
+        """Log the failure, and return the pause before the next attempt."""
         self._failures += 1
         pace = self._pace
         pause_s = min(pace.retry_least_s * 2.0 ** min(self._failures - 1, 20), pace.retry_most_s)
@@ -143,29 +233,13 @@ class SinkWorker:
         self._is_failing = True
         return pause_s
 
-    def _note_recovery(self) -> None:
-        self._failures = 0
-        if self._is_failing:
-            LOG.warning("sink %s takes events again", self.sink.name)
-            self._is_failing = False
-
     def _until_retry_s(self) -> float:
         """Return the pause after a failure, in parts after which the lease is renewed."""
         return min(max(self._retry_at - self._clock(), 0.0), self._pace.lease_s / 3)
 
-    def _finish(self) -> None:
-        try:
-            if self._cursor is not None:
-                self._acknowledge()
-            if (cursor := self._cursor) is not None:
-                self._db.transact(lambda conn: event_cursors.release(conn, cursor))
-            self.sink.close()
-        except Exception as exc:  # noqa: BLE001  the next process repeats unacknowledged events
-            LOG.warning("sink %s ended badly: %s", self.sink.name, errors.brief(exc))
-
     # ------------------------------------------------------------------------------ one batch
 
-    def _turn(self) -> float:
+    def send_batch(self) -> float:
         """Send a batch; return the time until the next one."""
         if self._cursor is None and not self._take_cursor():
             return self._pace.poll_s
@@ -178,8 +252,16 @@ class SinkWorker:
             self._deliver(batch)
         else:
             self._acknowledge_if_due()
-        self._note_recovery()
-        return 0.0 if len(batch) == self._pace.batch else self._idle_s()
+        self._failures = 0
+        if self._is_failing:
+            LOG.warning("sink %s takes events again", self.sink.name)
+            self._is_failing = False
+        if len(batch) == self._pace.batch:
+            return 0.0
+        if self._cursor is not None and self._passed == self._cursor.last_id:
+            return self._pace.poll_s
+        due_in_s = self._written_at + self._pace.acknowledge_s - self._clock()
+        return max(0.0, min(due_in_s, self._pace.poll_s))
 
     def _deliver(self, batch: Sequence[EventRow]) -> None:
         """Raise the sink's error; a delivery resets the count of failures."""
@@ -191,30 +273,18 @@ class SinkWorker:
         try:
             delivery.run(self._pace.lease_s / 3, self._renew)
         finally:
-            self._pass(batch, delivery.taken)
+            self._ahead |= delivery.taken
+            for event in batch:  # pass the events before which the sink took everything
+                if event.id not in self._ahead:
+                    break
+                self._ahead.discard(event.id)
+                self._passed = event.id
             self._acknowledge_if_due()
         if delivery.taken:
             self._failures = 0
         if delivery.error is not None:
             self._on_refusal(delivery.error)
             raise delivery.error
-
-    def _pass(self, batch: Sequence[EventRow], taken: set[int]) -> None:
-        """Move to the last event before which the sink took everything."""
-        self._ahead |= taken
-        for event in batch:
-            if event.id not in self._ahead:
-                return
-            self._ahead.discard(event.id)
-            self._passed = event.id
-
-    def _idle_s(self) -> float:
-        """Return the time until the next poll or due acknowledgement."""
-        most_s = self._pace.poll_s
-        if self._cursor is not None and self._passed == self._cursor.last_id:
-            return most_s
-        due_in_s = self._written_at + self._pace.acknowledge_s - self._clock()
-        return max(0.0, min(due_in_s, most_s))
 
     # ------------------------------------------------------------------------------ the cursor
 
@@ -226,22 +296,18 @@ class SinkWorker:
         if cursor is None:
             self._db.transact(lambda conn: add_sinks(conn, [self.sink]))
             return self._take_cursor()
-        if not self._may_take(cursor):
-            return False
+        if self._leased and cursor.holder is not None:
+            # a reader whose row stood still long enough is dead
+            now = self._clock()
+            if self._seen is None or self._seen[0] != cursor:
+                self._seen = (cursor, now)
+            if now - self._seen[1] < self._pace.lease_s:
+                return False
         taken = self._db.transact(lambda conn: event_cursors.take(conn, cursor, self._holder))
         if taken is not None:
             self._cursor, self._passed, self._ahead = taken, taken.last_id, set()
             self._written_at, self._seen = self._clock(), None
         return taken is not None
-
-    def _may_take(self, cursor: Cursor) -> bool:
-        """Is the cursor free?  A reader whose row stood still long enough is dead."""
-        if not self._leased or cursor.holder is None:
-            return True
-        now = self._clock()
-        if self._seen is None or self._seen[0] != cursor:
-            self._seen = (cursor, now)
-        return now - self._seen[1] >= self._pace.lease_s
 
     def _renew(self) -> None:
         """Between processes: renew the lease before the next read."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import sqlalchemy as sa
@@ -97,11 +98,20 @@ class Trimmer:
                 if is_webhook(cursor.sink) and (backlog := self._backlog(conn, cursor, now))
             }
         for sink, backlog in list(self._backlogs.items()):
-            if now - backlog.shrank_at >= CATCH_UP_S:
-                self._park(uuid_of(sink), backlog.oldest_at)
-                del self._backlogs[sink]  # activation restarts its time
+            if now - backlog.shrank_at < CATCH_UP_S:
+                continue
+            reason = (
+                "it lags too far behind: it has not taken what happened since "
+                f"{backlog.oldest_at}, which is longer ago than [events]keep_hours, and has not "
+                "caught up within a day; make it active to go on with what is kept"
+            )
+            uuid = uuid_of(sink)
+            if self._db.transact(partial(webhooks.park, uuid=uuid, error=reason)):
+                LOG.warning("webhook %s is parked: %s", uuid, reason)
+            del self._backlogs[sink]  # activation restarts its time
 
     def _backlog(self, conn: sa.Connection, cursor: Cursor, now: float) -> _Backlog | None:
+        """Return the backlog of a webhook that keeps old events, or None."""
         oldest_at = events.oldest_at(conn, cursor.last_id)
         if oldest_at is None or oldest_at >= rows.now() - self._keep:
             return None
@@ -110,32 +120,19 @@ class Trimmer:
             return _Backlog(oldest_at, size, now)
         return _Backlog(oldest_at, before.size, before.shrank_at)
 
-    def _park(self, uuid: str, since: datetime) -> None:
-        reason = (
-            f"it lags too far behind: it has not taken what happened since {since}, which is "
-            "longer ago than [events]keep_hours, and has not caught up within a day; make it "
-            "active to go on with what is kept"
-        )
-        if self._db.transact(lambda conn: webhooks.park(conn, uuid, reason)):
-            LOG.warning("webhook %s is parked: %s", uuid, reason)
-
     def _trim_batch(self) -> int:
+        """Delete a batch of old rows that all sinks have taken; return their number."""
         before = rows.now() - self._keep
         with self._db.read() as conn:
-            up_to = self._taken_by_all(conn)
+            cursors = self._list_cursors(conn)
+            up_to = min((each.last_id for each in cursors), default=events.last_id(conn))
             oldest = events.oldest_at(conn)
-        if not up_to or oldest is None or oldest >= before:
+        is_sink_missing = set(self._sinks or ()) - {each.sink for each in cursors}
+        if is_sink_missing or not up_to or oldest is None or oldest >= before:
             return 0
         return self._db.transact(
             lambda conn: events.trim(conn, before=before, up_to=up_to, at_most=_BATCH),
         )
-
-    def _taken_by_all(self, conn: sa.Connection) -> int | None:
-        """Return the number up to which no sink needs rows; None: keep all rows."""
-        cursors = self._list_cursors(conn)
-        if self._sinks is not None and set(self._sinks) - {each.sink for each in cursors}:
-            return None
-        return min((each.last_id for each in cursors), default=events.last_id(conn))
 
     def _list_cursors(self, conn: sa.Connection) -> list[Cursor]:
         """Return the cursors for which rows are kept; parked webhooks have none."""

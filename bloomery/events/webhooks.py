@@ -62,24 +62,8 @@ class WebhookSink:
 
     def send(self, event: EventRow) -> None:
         """Send an event; called by several threads.  Raises DeliveryFailed."""
-        if self._selection.takes(event):
-            self._post(event)
-            self._note_delivery()
-
-    def note_failure(self, failure: DeliveryFailed) -> None:
-        """Store the failure; the webhook may be parked afterwards."""
-        self._noted_at, error, most = None, str(failure), self._conf.webhook_max_failures
-        uuid = self._webhook.uuid
-        if self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most)):
-            LOG.warning("webhook %s: parked after %d failures in a row: %s", uuid, most, error)
-
-    def _note_delivery(self) -> None:
-        now = time.monotonic()
-        if self._noted_at is None or now - self._noted_at >= _NOTE_S:
-            self._db.transact(lambda conn: webhooks.note_delivery(conn, self._webhook.uuid))
-            self._noted_at = now
-
-    def _post(self, event: EventRow) -> None:
+        if not self._selection.takes(event):
+            return
         body, headers = signed(self._signer, event, datetime.now(UTC))
         until_s = time.monotonic() + self._conf.webhook_timeout
         connection = fetching.Connection(self._url, self._addresses, until_s)
@@ -97,6 +81,17 @@ class WebhookSink:
             connection.end()
         if not 200 <= status < 300:
             raise DeliveryFailed(f"the server answers {status}")
+        now = time.monotonic()
+        if self._noted_at is None or now - self._noted_at >= _NOTE_S:
+            self._db.transact(lambda conn: webhooks.note_delivery(conn, self._webhook.uuid))
+            self._noted_at = now
+
+    def note_failure(self, failure: DeliveryFailed) -> None:
+        """Store the failure; the webhook may be parked afterwards."""
+        self._noted_at, error, most = None, str(failure), self._conf.webhook_max_failures
+        uuid = self._webhook.uuid
+        if self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most)):
+            LOG.warning("webhook %s: parked after %d failures in a row: %s", uuid, most, error)
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
         entries = list(fetching.resolved(host, port))

@@ -118,7 +118,7 @@ def test_what_was_not_acknowledged_is_told_again(db: Database, make: Make, happe
     sink_worker = SinkWorker(db, dying, holder="here:1", pace=lazy)
     db.transact(lambda conn: event_cursors.add_missing(conn, ["keeper"]))
     event = happen()
-    sink_worker._turn()  # and it dies here
+    sink_worker.send_batch()  # and it dies here
     assert dying.got == [event]
     again = Keeper()
     make(again)
@@ -211,7 +211,7 @@ def test_the_log_warns_when_a_sink_begins_to_fail_and_when_it_takes_events_again
 def test_pauses_between_tries_grow_up_to_a_limit(db: Database):
     pace = Pace(retry_least_s=0.5, retry_most_s=4.0)
     sink_worker = SinkWorker(db, Keeper(), holder="here:1", pace=pace)
-    assert [sink_worker._later(OSError()) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert [sink_worker.note_failure(OSError()) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
 
 
 def test_events_that_nobody_poked_about_are_found_by_the_poll(make: Make, happen):
@@ -259,7 +259,7 @@ def test_a_reader_that_lost_its_cursor_moves_nothing(db: Database, happen):
     assert old._take_cursor()
     assert new._take_cursor()  # on SQLite the old process is known to be dead
     with pytest.raises(Exception, match="another process reads"):
-        old._turn()
+        old.send_batch()
     assert (cursor(db).last_id, cursor(db).holder) == (0, "new:2")
 
 

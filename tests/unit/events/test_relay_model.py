@@ -54,7 +54,7 @@ class World:
     def turn(self) -> None:
         self.now += self.lots.choice([0.0, 1.0, 3.0])
         try:
-            self.sink_worker._turn()
+            self.sink_worker.send_batch()
         except ConnectionError:
             return
 
@@ -62,7 +62,7 @@ class World:
         self.live()
 
     def end_well(self) -> None:
-        self.sink_worker._finish()
+        self.sink_worker.finish()
         self.live()
 
 

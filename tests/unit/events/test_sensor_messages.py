@@ -4,8 +4,8 @@ import dataclasses
 
 from bloomery.conf import Conf
 from bloomery.conf.notifications import OsloMessagingNotifications
-from bloomery.events import relay, sensor_messages
-from bloomery.events.sensor_messages import SensorMessages
+from bloomery.events import oslo_sink, relay
+from bloomery.events.oslo_sink import SensorMessages
 
 PAYLOAD = {"message_id": "m-1", "node_uuid": "u-1", "payload": {"Fan": {}}}
 
@@ -30,7 +30,7 @@ def messages(monkeypatch, *drivers):
         topics.extend(names)
         return transport
 
-    monkeypatch.setattr(sensor_messages.oslo_sink, "open_transport", opened)
+    monkeypatch.setattr(oslo_sink, "open_transport", opened)
     options = OsloMessagingNotifications(driver=drivers)
     conf = dataclasses.replace(Conf(), oslo_messaging_notifications=options)
     return SensorMessages(conf), transport, topics

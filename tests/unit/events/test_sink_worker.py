@@ -51,7 +51,7 @@ class Driven(SinkWorker):
         self.turned, self.pauses = clock, []
         self.until: Callable[[], bool] = lambda: False
 
-    def _wait(self, pause_s: float) -> bool:
+    def wait(self, pause_s: float) -> bool:
         if self.until():
             return True
         self.turned.turn(pause_s)
@@ -202,5 +202,5 @@ def test_the_lease_is_renewed_while_a_delivery_takes_long(db: Database, happen):
         generation.append(heir._take_cursor())
 
     sink.send = send
-    worker._turn()
+    worker.send_batch()
     assert generation == [False]

@@ -8,7 +8,7 @@ import pytest
 from bloomery.db import events
 from bloomery.db.engine import Database
 from bloomery.db.events import EventRow
-from bloomery.events.sinks import LogSink
+from bloomery.events.relay import LogSink
 
 
 def stored(db: Database, number: int) -> EventRow:
