@@ -37,8 +37,7 @@ from bloomery.conf.default import Default
 from bloomery.db import conductors
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
-from bloomery.model.provision import ProvisionArguments
-from bloomery.model.request import Request
+from bloomery.model.request import ProvisionArguments, Request
 from bloomery.model.step import Run
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir

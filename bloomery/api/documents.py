@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.api.views import nodes as node_views
-from bloomery.model import conductor, hardware, history, node, nouns
+from bloomery.model import conductor, node, node_facts, nouns
 from bloomery.model.fields import FieldTable
 from bloomery.model.noun import Noun
 
@@ -92,7 +92,9 @@ _DRIVER: Final[Json] = {
     "additionalProperties": False,
 }  # fmt: skip
 
-_HISTORY_ENTRY: Final = _record(history.FIELDS, {"duration_seconds": {"type": ["number", "null"]}})
+_HISTORY_ENTRY: Final = _record(
+    node_facts.HISTORY, {"duration_seconds": {"type": ["number", "null"]}}
+)
 
 _WEBHOOK: Final = _object(
     {
@@ -115,7 +117,7 @@ COMPONENTS: Final[Mapping[str, Json]] = {
     "Driver": _DRIVER,
     "Conductor": _record(conductor.FIELDS),
     "HistoryEntry": _HISTORY_ENTRY,
-    "BiosSetting": _record(hardware.BIOS),
+    "BiosSetting": _record(node_facts.BIOS),
     **{
         _component(noun): _record(
             noun.fields,
@@ -496,7 +498,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/history/{}": _ref("HistoryEntry"),
     "/bios": _object({"bios": _array(_ref("BiosSetting"))}, "bios"),
     "/bios/{}": _mapping(_ref("BiosSetting")),
-    "/firmware": _object({"firmware": _array(_record(hardware.FIRMWARE))}, "firmware"),
+    "/firmware": _object({"firmware": _array(_record(node_facts.FIRMWARE))}, "firmware"),
     "/inventory": _object(
         {"inventory": OBJECT, "plugin_data": {"type": ["object", "null"]}},
         "inventory", "plugin_data",

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, auth, documents, versions
 from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint, Schema
-from bloomery.model import forms
+from bloomery.model.fields import MAC, NAME, NAME_OR_EMPTY, NODE_NAME, UUID
 from bloomery.model.rules import attributes, nodes
 
 Json: TypeAlias = dict[str, Any]
@@ -32,21 +32,21 @@ ABOUT: Final = (
     "holds the character NUL."
 )
 _TEXT: Final[Json] = {"type": "string"}
-_UUID: Final[Json] = _TEXT | forms.UUID
-_IDENT: Final[Json] = _TEXT | forms.NAME
+_UUID: Final[Json] = _TEXT | UUID
+_IDENT: Final[Json] = _TEXT | NAME
 # No node has a reserved word as its name: the first clients' paths begin with them.
 _IDENTS: Final[Mapping[str, Json]] = {
-    "node": forms.NODE_NAME,
+    "node": NODE_NAME,
     **dict.fromkeys(
         ("allocation", "deploytemplate", "entry", "port", "portgroup", "runbook", "vif"),
-        forms.NAME,
+        NAME,
     ),
     **dict.fromkeys(
         (
             "chassis", "DELETE port", "inspectionrule", "volumeconnector", "volumetarget",
             "webhook",
         ),
-        forms.UUID,
+        UUID,
     ),
     "trait": nodes.TRAIT,
 }  # fmt: skip
@@ -64,11 +64,11 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.ident: _IDENT,
     arguments.ident_or_empty: {
         "type": ["string", "null"],
-        **forms.NAME_OR_EMPTY,
+        **NAME_OR_EMPTY,
     },
     arguments.integer: _INTEGER,
     arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
-    arguments.mac: _TEXT | forms.MAC,
+    arguments.mac: _TEXT | MAC,
     arguments.position: {"anyOf": [_INTEGER, _TEXT | {"enum": ["latest"]}]},
     arguments.search: _TEXT | {"maxLength": attributes.MOST_TEXT},
     arguments.seconds_or_null: _INTEGER | {"type": ["integer", "null"], "minimum": 1},

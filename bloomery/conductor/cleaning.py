@@ -14,7 +14,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import records
 from bloomery.model.node import Node
 from bloomery.model.nouns import RUNBOOK
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import verbs
 from bloomery.model.runbook import Runbook
 from bloomery.model.step import Step, internal_step

@@ -26,7 +26,7 @@ from bloomery.drivers.agent_boot import preflight
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.deploy_template import DeployTemplate
 from bloomery.model.nouns import DEPLOY_TEMPLATE
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules import steps as step_rules
 from bloomery.model.rules import verbs

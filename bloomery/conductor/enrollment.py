@@ -27,7 +27,7 @@ from bloomery.conductor.writes import DeferredWrite, EncodedWrite
 from bloomery.db import nodes, records
 from bloomery.db import steps as step_rows
 from bloomery.model.nouns import PORT
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.step import Run, Step, internal_step
 from bloomery.outcome import Done, Outcome
 

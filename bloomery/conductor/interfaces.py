@@ -13,7 +13,7 @@ from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import attributes
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import history, rows
 from bloomery.metrics import METRICS
-from bloomery.model.history import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
+from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 
 _MINUTE: Final = timedelta(minutes=1)
 

@@ -10,7 +10,7 @@ from bloomery.conductor import cleanup
 from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import agents, verbs
 from bloomery.model.step import Run, internal_step
 

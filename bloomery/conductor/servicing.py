@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery.conductor import cleanup, steps
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome

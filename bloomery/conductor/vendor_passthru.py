@@ -20,8 +20,8 @@ from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import vendor_methods
 from bloomery.drivers.vendor_methods import VendorMethod
+from bloomery.model.request import VendorCall
 from bloomery.model.step import Step
-from bloomery.model.vendor_call import VendorCall
 from bloomery.outcome import DONE, Again, Outcome
 
 LOG = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ from bloomery.db import nodes as node_rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.node import Node
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import verbs as rules
 from bloomery.model.step import Step
 

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from bloomery import errors, secrets
 from bloomery.conductor.runtime import Context
 from bloomery.db import events, history, rows
-from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
+from bloomery.model.node_facts import HistoryEntry
 
 _SHORT: Final = 8  # digits of a UUID: enough to tell nodes apart
 

@@ -14,7 +14,7 @@ from bloomery.db import pagination, rows, upserts
 from bloomery.db.tables import ALLOCATIONS, CONDUCTOR_INTERFACES, CONDUCTORS, NODES, STEP_RUNS
 from bloomery.model.allocation import AllocationState
 from bloomery.model.conductor import Conductor, EnabledInterface
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.step import OPEN_RUNS
 
 _T = CONDUCTORS.c

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bloomery.db import rows
 from bloomery.db.tables import ENGINES
-from bloomery.model.engine import Engine
+from bloomery.model.conductor import Engine
 
 _T = ENGINES.c
 _BEAT = (

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bloomery.db import rows
 from bloomery.db.tables import BIOS_SETTINGS, ERASURES, FIRMWARE, NODE_INVENTORY
-from bloomery.model import hardware as model
+from bloomery.model import node_facts as model
 
 _B, _F, _I = BIOS_SETTINGS.c, FIRMWARE.c, NODE_INVENTORY.c
 _SETTING = sa.select(_B.node_uuid, *(_B[name] for name in model.BIOS))

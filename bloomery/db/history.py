@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import pagination, upserts
 from bloomery.db.tables import NODE_HISTORY
-from bloomery.model.history import HistoryEntry
-from bloomery.model.page import Page
+from bloomery.model.node_facts import HistoryEntry
+from bloomery.model.request import Page
 
 _T = NODE_HISTORY.c
 _COLUMNS = tuple(f.name for f in fields(HistoryEntry))

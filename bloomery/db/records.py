@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.db import pagination, rows, upserts
 from bloomery.db.tables import METADATA, NODES
 from bloomery.model.noun import Noun
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import idents
 
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import State
-from bloomery.model import forms
-from bloomery.model.fields import Field, FieldTable, table
+from bloomery.model.fields import NAME, NAME_OR_EMPTY, Field, FieldTable, table
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
 from bloomery.model.rules import nodes as node_rules
@@ -56,12 +55,12 @@ class Allocation:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C"),
-    Field("name", "text", access="RW", form=forms.NAME_OR_EMPTY),
+    Field("name", "text", access="RW", form=NAME_OR_EMPTY),
     Field("node_uuid", "uuid", sortable=False),
     Field("resource_class", "text", access="C", limit=80),
     Field("state", "text"),
     Field("last_error", "text"),
-    Field("candidate_nodes", "list", access="C", form={"items": {"type": "string"} | forms.NAME}),
+    Field("candidate_nodes", "list", access="C", form={"items": {"type": "string"} | NAME}),
     Field("traits", "list", access="C", form=node_rules.TRAITS),
     Field("extra", "object", access="RW"),
     Field("owner", "text", since=60, access="C", limit=255),

@@ -4,18 +4,37 @@ The table gives the creation schema, the patchable paths, the sortable columns, 
 clients of older microversions.
 
     Field("name", "text", since=5, access="RW", limit=255)
+
+The JSON schemas of texts are for the OpenAPI document; ``rules`` check them in Ironic's words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, TypeAlias
-
-from bloomery.model import forms
+from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["uuid", "text", "bool", "int", "object", "list", "time"]
 Access: TypeAlias = Literal["R", "RW", "C", "P"]  # read, create + patch, create, patch
+
+RESERVED_NODE_NAMES: Final = frozenset(
+    {"maintenance", "management", "states", "vendor_passthru", "detail", "validate"},
+)
+UUID: Final[dict[str, Any]] = {"format": "uuid"}
+NAME: Final[dict[str, Any]] = {"minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9._~-]+$"}
+NODE_NAME: Final[dict[str, Any]] = NAME | {
+    "pattern": f"^(?!({'|'.join(sorted(RESERVED_NODE_NAMES))})$)[A-Za-z0-9._~-]+$"
+}
+NAME_OR_EMPTY: Final[dict[str, Any]] = {"maxLength": 255, "pattern": "^[A-Za-z0-9._~-]*$"}
+MAC: Final[dict[str, Any]] = {
+    "pattern": "^(?!(00:){5}00$|([Ff]{2}:){5}[Ff]{2}$)[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"
+}
+# Texts that oslo reads as booleans, as a pattern for the OpenAPI document.
+BOOLEAN_TEXT: Final = (
+    "^(1|[Tt]([Rr][Uu][Ee])?|[Oo][Nn]|[Yy]([Ee][Ss])?|0|[Ff]([Aa][Ll][Ss][Ee])?|[Oo][Ff]{2}|"
+    "[Nn][Oo]?)$"
+)
+BOOLEAN: Final[dict[str, Any]] = {"type": ["boolean", "string"], "pattern": BOOLEAN_TEXT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +98,8 @@ def sort_keys(fields: FieldTable, never: Collection[str] = ()) -> list[str]:
 
 def documented(field: Field) -> dict[str, Any]:
     """Return the schema of one attribute in the OpenAPI document, with what the rules check."""
-    texts = {"pattern": forms.BOOLEAN_TEXT} if field.kind == "bool" and not field.strict else {}
-    form = forms.UUID if field.kind == "uuid" else texts
+    texts = {"pattern": BOOLEAN_TEXT} if field.kind == "bool" and not field.strict else {}
+    form = UUID if field.kind == "uuid" else texts
     return schema_of(field) | form | dict(field.form)
 
 

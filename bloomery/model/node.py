@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from bloomery.model import forms
-from bloomery.model.fields import Field, FieldTable, patchable, table
+from bloomery.model.fields import NODE_NAME, Field, FieldTable, patchable, table
 
 Json = dict[str, Any]
 
@@ -103,7 +102,7 @@ class Node:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("name", "text", since=5, access="RW", limit=255, form=forms.NODE_NAME),
+    Field("name", "text", since=5, access="RW", limit=255, form=NODE_NAME),
     Field("driver", "text", access="RW", nullable=False, limit=255),
     Field("driver_info", "object", access="RW", secret=True),
     Field("driver_internal_info", "object", since=3, secret=True),

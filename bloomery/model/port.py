@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.model import forms
-from bloomery.model.fields import Field, FieldTable, table
+from bloomery.model.fields import MAC, Field, FieldTable, table
 from bloomery.model.noun import INSPECTION, Noun
 from bloomery.model.rules import idents, patches
 
@@ -43,7 +42,7 @@ class Port:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("address", "text", access="RW", nullable=False, form=forms.MAC),
+    Field("address", "text", access="RW", nullable=False, form=MAC),
     Field("node_uuid", "uuid", access="RW"),
     Field("extra", "object", access="RW"),
     Field("internal_info", "object", since=18),
@@ -91,13 +90,10 @@ def local_link(link: Json) -> Json:
         raise _bad_link(f"network_type must be {' or '.join(NETWORK_TYPES)}")
     if "switch_id" not in link:
         return link
-    if not _is_switch_id(link["switch_id"]):
+    switch = link["switch_id"]
+    if not idents.is_mac(switch) and _DATAPATH_ID.fullmatch(switch) is None:
         raise _bad_link("switch_id must be a MAC address or 16 hexadecimal digits")
-    return link | {"switch_id": link["switch_id"].lower()}
-
-
-def _is_switch_id(text: str) -> bool:
-    return idents.is_mac(text) or _DATAPATH_ID.fullmatch(text) is not None
+    return link | {"switch_id": switch.lower()}
 
 
 def _bad_link(problem: str) -> errors.InvalidParameterValue:

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.model import forms
-from bloomery.model.fields import Field, FieldTable, table
+from bloomery.model.fields import MAC, NAME_OR_EMPTY, Field, FieldTable, table
 from bloomery.model.noun import INSPECTION, Noun
 from bloomery.model.rules import idents
 
@@ -41,8 +40,8 @@ class Portgroup:
 
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("name", "text", access="RW", limit=255, form=forms.NAME_OR_EMPTY),
-    Field("address", "text", access="RW", form=forms.MAC),
+    Field("name", "text", access="RW", limit=255, form=NAME_OR_EMPTY),
+    Field("address", "text", access="RW", form=MAC),
     Field("node_uuid", "uuid", access="RW"),
     Field("extra", "object", access="RW"),
     Field("internal_info", "object"),

@@ -1,4 +1,4 @@
-"""The context of a request, which RPC carries beside each call.
+"""A request: its context, which RPC carries beside each call, and arguments of several calls.
 
 An API request waits for a conductor's work without a thread.  Its first pass starts the work and
 raises ``Parked``.  The server repeats the request once the work is done, and the next pass gets the
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -121,3 +121,50 @@ def begin(environ: Mapping[str, Any]) -> Parking:
     parking: Parking | None = environ.get(PARKING_KEY)
     PARKING.set(parking)
     return parking or Parking()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """At most ``limit`` items (None: all) by ``sort_key``, ties by id, after ``marker``.
+
+    The marker is the UUID (of conductors: the host name) of an item on the previous page.
+    """
+
+    limit: int | None = None
+    marker: str | None = None
+    sort_key: str = "id"
+    descending: bool = False
+
+    def is_full(self, items: Sequence[Any]) -> bool:
+        """Tell whether another page may follow; True also for a last page that is exactly full."""
+        return len(items) == self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionArguments:
+    """The checked arguments of a provision verb; each verb reads its own.
+
+    ``configdrive`` (active, rebuild): a URL, the base64 text of a gzipped image, or an object with
+    meta_data, network_data, user_data and vendor_data.  ``steps``: the user's steps in order:
+    deploy steps (interface, step, args, priority) for active and rebuild, steps (interface, step,
+    args) for clean and service.  ``disable_ramdisk`` (clean, service): boot no agent.
+    ``rescue_password`` (rescue): plain text.
+    """
+
+    configdrive: Any = None
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    rescue_password: str | None = None
+    disable_ramdisk: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorCall:
+    """The call of a vendor method by its name; ``info``: its arguments."""
+
+    method: str
+    http_method: str
+    info: dict[str, Any]
+
+    @property
+    def purpose(self) -> str:
+        return f"vendor method {self.method}"

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.model import forms
-from bloomery.model.fields import Field, FieldTable, table
+from bloomery.model.fields import NAME, Field, FieldTable, table
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents, patches, steps
 
@@ -42,7 +41,7 @@ class Runbook:
 _STEPS: Final = steps.some(steps.RUNBOOK_SCHEMA)
 FIELDS: Final[FieldTable] = table(
     Field("uuid", "uuid", access="C", nullable=False),
-    Field("name", "text", access="RW", limit=255, least=1, nullable=False, form=forms.NAME),
+    Field("name", "text", access="RW", limit=255, least=1, nullable=False, form=NAME),
     Field("description", "text", since=TRAITS_SINCE, access="RW", limit=255),
     Field("steps", "list", access="RW", secret=True, nullable=False, form=_STEPS),
     Field("disable_ramdisk", "bool", access="RW", strict=True),

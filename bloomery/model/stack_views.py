@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from bloomery.model.engine import Engine
+from bloomery.model.conductor import Engine
 from bloomery.model.stacks import Event, Stack, StoredResource
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from bloomery.db import conductors as db
 from bloomery.db import locks, nodes
 from bloomery.db.engine import Database
 from bloomery.model.conductor import Conductor
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 from bloomery.rpc.drivers import DriverFacts

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import hardware, history
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import idents
 from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context

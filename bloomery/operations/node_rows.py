@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from bloomery import errors, secrets
 from bloomery.db import events, nodes, rows
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import nodes as rules
 from bloomery.operations import policy
 from bloomery.operations.context import Context

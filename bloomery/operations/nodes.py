@@ -15,7 +15,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model.node import FAULTS
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import attributes, idents, network_data, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch

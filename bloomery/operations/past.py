@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import hardware, nodes
 from bloomery.db import history as db
-from bloomery.model.history import HistoryEntry
+from bloomery.model.node_facts import HistoryEntry
 from bloomery.operations import bulk, policy
 from bloomery.operations.context import Context
 

@@ -19,7 +19,7 @@ from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conf import Conf
 from bloomery.db import nodes
-from bloomery.model.provision import ProvisionArguments
+from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import attributes, idents, steps, verbs
 from bloomery.operations import lookup, policy, runbooks
 from bloomery.operations.context import Admit, Context, admit_all

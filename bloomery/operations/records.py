@@ -18,7 +18,7 @@ from bloomery.conductor.states import State
 from bloomery.db import records as db
 from bloomery.model import nouns
 from bloomery.model.noun import INSPECTION, Noun, checked, pinned_change
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import attributes, idents, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bloomery.model.request import VendorCall
 from bloomery.model.rules import attributes
-from bloomery.model.vendor_call import VendorCall
 from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 

@@ -17,8 +17,8 @@ from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
-from bloomery.model.history import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.node import Node
+from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision

@@ -170,7 +170,7 @@ class Provisioning(Protocol):
     ) -> None:
         """Order a provision verb: any key of ``conductor.states.VERBS``.
 
-        ``arguments``: fields of ``model.provision.ProvisionArguments``, those that the verb reads;
+        ``arguments``: fields of ``model.request.ProvisionArguments``, those that the verb reads;
         {}: none.  A repetition is refused by the new state.
 
         Raises InvalidStateRequested (400: the state has no edge for the verb), NodeInMaintenance,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from bloomery.model.engine import Engine
+from bloomery.model.conductor import Engine
 from bloomery.model.stack_views import (
     EngineDetails,
     EventDetails,

@@ -36,7 +36,7 @@ from bloomery.db import (
 )
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
-from bloomery.model.history import HistoryEntry
+from bloomery.model.node_facts import HistoryEntry
 from bloomery.state_dir import StateDir
 from tests.kit.servers import databases
 

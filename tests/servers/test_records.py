@@ -17,8 +17,8 @@ from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import Context
 from bloomery.db import engine, records
 from bloomery.model import nouns
-from bloomery.model.chassis import Chassis
 from bloomery.model.noun import Noun
+from bloomery.model.nouns import Chassis
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
 from bloomery.model.request import Request

@@ -15,7 +15,7 @@ from bloomery.api.declare import Call
 from bloomery.api.ironic import records
 from bloomery.api.schemas import node as node_schemas
 from bloomery.model import nouns
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.operations import (
     allocation_why,
     bulk,

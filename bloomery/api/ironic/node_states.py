@@ -19,10 +19,10 @@ from bloomery.api.declare import Call, Reply, Schema
 from bloomery.api.views import nodes as views
 from bloomery.api.views import projection
 from bloomery.conductor.states import POWER_TARGETS, VERB_LIST, Power, State
-from bloomery.model.forms import BOOLEAN
+from bloomery.model.fields import BOOLEAN
+from bloomery.model.request import VendorCall
 from bloomery.model.rules import idents, steps, verbs
 from bloomery.model.runbook import TRAITS_SINCE
-from bloomery.model.vendor_call import VendorCall
 from bloomery.operations import hardware, management, nodes, provision, vendor_passthru
 from bloomery.operations.context import Admit
 

@@ -12,9 +12,9 @@ from bloomery.api.views import node_facts as fact_views
 from bloomery.api.views import nodes as views
 from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
-from bloomery.model import hardware, history
 from bloomery.model import node as model
 from bloomery.model.fields import selectable
+from bloomery.model.node_facts import BIOS, FIRMWARE, HISTORY
 from bloomery.model.rules import nodes as rules
 from bloomery.operations import node_facts, nodes, policy
 from bloomery.operations import traits as operations
@@ -65,10 +65,10 @@ BIOS_DETAIL_SINCE: Final = 74
 LINKS: Final = ("links",)  # selectable beside the fields of BIOS settings
 BIOS_LIST: Final = {
     "detail": Arg(arguments.boolean, since=BIOS_DETAIL_SINCE, refusal=400),
-    **arguments.fields(selectable(hardware.BIOS, also=LINKS), since=BIOS_DETAIL_SINCE, refusal=400),
+    **arguments.fields(selectable(BIOS, also=LINKS), since=BIOS_DETAIL_SINCE, refusal=400),
 }
-FIRMWARE_LIST: Final = arguments.fields(selectable(hardware.FIRMWARE))
-HISTORY_LIST: Final = {**arguments.paging(history.FIELDS), "detail": Arg(arguments.boolean)}
+FIRMWARE_LIST: Final = arguments.fields(selectable(FIRMWARE))
+HISTORY_LIST: Final = {**arguments.paging(HISTORY), "detail": Arg(arguments.boolean)}
 MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
 
 
@@ -167,7 +167,7 @@ def remove_trait(call: Call, node: str, trait: str | None = None) -> None:
 
 def list_history(call: Call, node: str, **query: Any) -> Json:
     uuid = policy.get_uuid(call.context, node)
-    page = pagination.read(call, query, history.FIELDS, default_key="created_at")
+    page = pagination.read(call, query, HISTORY, default_key="created_at")
     rows = node_facts.list_history(call.context, uuid, page)
     return fact_views.history_page(call, node, page, rows, detail=query.get("detail"))
 
@@ -182,22 +182,22 @@ def list_bios_settings(
     settings = node_facts.list_bios_settings(call.context, node)
     projection.refuse_both(fields, detail=detail)
     if fields is not None:
-        projection.check_fields(fields, hardware.BIOS, call.version, also=LINKS)
+        projection.check_fields(fields, BIOS, call.version, also=LINKS)
     names = fact_views.bios_fields(call, fields, detail=detail)
     return {"bios": [fact_views.bios_setting(call, node, each, names) for each in settings]}
 
 
 def get_bios_setting(call: Call, node: str, setting: str) -> Json:
     document = node_facts.get_bios_setting(call.context, node, setting)
-    names = fact_views.names_in(hardware.BIOS, call.version)
+    names = fact_views.names_in(BIOS, call.version)
     return {setting: fact_views.bios_setting(call, document["node_uuid"], document, names)}
 
 
 def list_firmware(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
     components = node_facts.list_firmware(call.context, node)
     if fields is not None:
-        projection.check_fields(fields, hardware.FIRMWARE, call.version)
-    names = fact_views.names_in(hardware.FIRMWARE, call.version) if fields is None else fields
+        projection.check_fields(fields, FIRMWARE, call.version)
+    names = fact_views.names_in(FIRMWARE, call.version) if fields is None else fields
     return {"firmware": [{name: each[name] for name in names} for each in components]}
 
 

@@ -14,7 +14,7 @@ from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Schema
 from bloomery.api.views import ramdisk as views
-from bloomery.model import forms
+from bloomery.model.fields import MAC, UUID
 from bloomery.operations import agents, events
 
 TOKEN_SINCE: Final = 62
@@ -73,11 +73,11 @@ def _events(address: Mapping[str, Any]) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "event": {"enum": list(events.KINDS)},
-            "port_id": _TEXT | forms.UUID,
+            "port_id": _TEXT | UUID,
             "mac_address": address,
             "status": _TEXT,
-            "device_id": _TEXT_OR_NULL | forms.UUID,
-            "binding:host_id": _TEXT_OR_NULL | forms.UUID,
+            "device_id": _TEXT_OR_NULL | UUID,
+            "binding:host_id": _TEXT_OR_NULL | UUID,
             "binding:vnic_type": _TEXT_OR_NULL,
         },
         "required": ["event", "port_id", "mac_address", "status"],
@@ -94,7 +94,7 @@ EVENTS: Final = Schema(
         "required": ["events"],
         "additionalProperties": False,
     },
-    document={"properties": _events(_TEXT | forms.MAC)},
+    document={"properties": _events(_TEXT | MAC)},
 )
 
 

@@ -17,7 +17,7 @@ from bloomery.api.declare import REFUSED, Call, Endpoint, Reply, Schema, TooOld
 from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
 from bloomery.api.views import records as views
-from bloomery.model import forms
+from bloomery.model.fields import NAME
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
 from bloomery.model.rules.patches import Patch
@@ -70,7 +70,7 @@ def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
         noun.fields,
         required=list(noun.required),
         also={n: {"type": ["string", "null"]} for n in names},
-        forms=dict.fromkeys(names, forms.NAME),
+        forms=dict.fromkeys(names, NAME),
         rules=noun.form,
     )
 

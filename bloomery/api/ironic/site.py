@@ -18,8 +18,8 @@ from bloomery.api.declare import Call, Reply, Schema
 from bloomery.api.schemas import patch
 from bloomery.api.views import pagination
 from bloomery.conductor import states
-from bloomery.model import forms
 from bloomery.model import webhook as model
+from bloomery.model.fields import UUID
 from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
@@ -187,7 +187,7 @@ _WEBHOOK: Final[dict[str, Json]] = {
     "url": {"type": "string", "maxLength": model.MOST_URL},
     "secret": {"type": "string"},
     "type": _TEXT_OR_NULL,
-    "object_uuid": _TEXT_OR_NULL | forms.UUID,
+    "object_uuid": _TEXT_OR_NULL | UUID,
     "description": _TEXT_OR_NULL | {"maxLength": 255},
 }
 WEBHOOK: Final = Schema(

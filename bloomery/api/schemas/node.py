@@ -7,7 +7,7 @@ from typing import Final
 from bloomery.api.declare import Schema
 from bloomery.api.schemas import build
 from bloomery.model import node as model
-from bloomery.model.forms import BOOLEAN_TEXT
+from bloomery.model.fields import BOOLEAN_TEXT
 
 CREATE: Final = build.creation(
     "node",

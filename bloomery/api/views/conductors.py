@@ -12,7 +12,7 @@ from bloomery.api.views import pagination, projection
 from bloomery.model import conductor as model
 from bloomery.model import node
 from bloomery.model.conductor import Conductor
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.rpc.drivers import DriverFacts
 
 Json = dict[str, Any]

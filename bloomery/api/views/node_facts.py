@@ -9,10 +9,9 @@ import sqlalchemy as sa
 
 from bloomery.api.declare import Call
 from bloomery.api.views import pagination, projection
-from bloomery.model import hardware as model
-from bloomery.model import history
+from bloomery.model import node_facts as model
 from bloomery.model.fields import FieldTable
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 
 Json = dict[str, Any]
 
@@ -50,7 +49,7 @@ def history_page(
 
 
 def history_entry(call: Call, row: sa.RowMapping, *, detail: bool = True) -> Json:
-    names = names_in(history.FIELDS, call.version)
+    names = names_in(model.HISTORY, call.version)
     entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
     if not detail and len(entry["event"]) > MAX_SHORT_EVENT:
         entry["event"] = entry["event"][: MAX_SHORT_EVENT - 4] + "..."

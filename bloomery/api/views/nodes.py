@@ -15,7 +15,7 @@ from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
 from bloomery.model import node as model
 from bloomery.model.fields import table
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import nodes, policy

@@ -10,7 +10,7 @@ from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.declare import Call
 from bloomery.model.fields import FieldTable, sort_keys
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 
 
 def read(

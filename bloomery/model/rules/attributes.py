@@ -10,7 +10,7 @@ import jsonschema_rs
 from oslo_utils import strutils
 
 from bloomery import errors
-from bloomery.model.fields import Field, FieldTable, schema_of
+from bloomery.model.fields import FieldTable, schema_of
 from bloomery.model.rules import idents
 
 MASK: Final = "******"
@@ -100,16 +100,10 @@ class Checker:
             raise errors.InvalidParameterValue(
                 reason=f"Schema error for {self._thing}: {name}: {shortened(exc.message)}",
             ) from None
-        return self._by_kind(self.fields[name], value)
-
-    def _by_kind(self, field: Field, value: Any) -> Any:
-        if value is None:
-            return None
-        if field.kind == "uuid":
-            return idents.check_uuid(field.name, value)
-        if field.kind == "bool":
-            return boolean(field.name, value)
-        return value
+        kind = None if value is None else self.fields[name].kind
+        if kind == "uuid":
+            return idents.check_uuid(name, value)
+        return boolean(name, value) if kind == "bool" else value
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from oslo_utils import uuidutils
 
 from bloomery import errors
-from bloomery.model.forms import RESERVED_NODE_NAMES
+from bloomery.model.fields import RESERVED_NODE_NAMES
 
 _LOGICAL_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 _HOST_NAME: Final = re.compile(

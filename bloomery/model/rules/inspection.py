@@ -108,12 +108,11 @@ def phase(text: str) -> str:
 def conditions(items: list[Any]) -> list[Json]:
     """Return the conditions of a rule as they are stored.  Raises InvalidParameterValue."""
     checked = _checked("conditions", items, CONDITIONS, _CONDITION, inverted=True)
-    return [_without_idle(item) for item in checked]
-
-
-def _without_idle(condition: Json) -> Json:
-    """Remove ``multiple`` without a loop, as Ironic does."""
-    return {n: each for n, each in condition.items() if n != "multiple" or condition.get("loop")}
+    return [
+        # ``multiple`` without a loop is removed, as Ironic does
+        {name: value for name, value in item.items() if name != "multiple" or item.get("loop")}
+        for item in checked
+    ]
 
 
 def actions(items: list[Any]) -> list[Json]:
@@ -184,22 +183,18 @@ def _checked(
                 reason=f"{where}/op: {attributes.shortened(repr(item['op']))} is not one of "
                 f"{', '.join(table)}",
             )
-        _check_arguments(f"{where}/args", op, table[op], item["args"])
-    return list(items)
-
-
-def _check_arguments(where: str, op: str, table: Arguments, args: Json | list[Any]) -> None:
-    values = named(table, args)
-    unknown = [str(name) for name in values if name not in table]
-    missing = [name for name in table if name not in OPTIONAL and name not in values]
-    if unknown or missing:
+        kinds, values = table[op], named(table[op], item["args"])
+        unknown = [str(name) for name in values if name not in kinds]
+        missing = [name for name in kinds if name not in OPTIONAL and name not in values]
         faults = [f"has no argument {attributes.shortened(', '.join(unknown))}"] if unknown else []
         faults += [f"needs {', '.join(missing)}"] if missing else []
-        raise errors.InvalidParameterValue(
-            reason=f"{where}: {op} {' and '.join(faults)}; it takes {', '.join(table)}",
-        )
-    for name, value in values.items():
-        _validate(_VALIDATORS[table[name]], value, f"{where}/{name}")
+        if faults:
+            raise errors.InvalidParameterValue(
+                reason=f"{where}/args: {op} {' and '.join(faults)}; it takes {', '.join(kinds)}",
+            )
+        for name, value in values.items():
+            _validate(_VALIDATORS[kinds[name]], value, f"{where}/args/{name}")
+    return list(items)
 
 
 def named(table: Arguments, args: Json | list[Any]) -> Json:

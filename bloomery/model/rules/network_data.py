@@ -100,22 +100,6 @@ _SHARED: Final[Json] = {
 _OWN_MAC: Final[Json] = {"ethernet_mac_address": _formed("MAC address"), **_SHARED}
 
 
-def _link(type_: str) -> Any:
-    """Return the validator of a link of this type."""
-    if type_ == "vlan":
-        return _part(
-            ["id", "vlan_mac_address", "vlan_link", "vlan_id"],
-            vlan_mac_address=_formed("MAC address"), vlan_id={"type": "integer"}, **_SHARED,
-        )  # fmt: skip
-    if type_ == "bond":
-        return _part(
-            ["id", "ethernet_mac_address", "bond_mode", "bond_links"],
-            bond_mode={"enum": list(_BOND_MODES)}, bond_links={"type": "array", "items": _TEXT},
-            **_OWN_MAC,
-        )  # fmt: skip
-    return _part(["id", "ethernet_mac_address"], **_OWN_MAC)
-
-
 def _network(version: int) -> Any:
     """Return the validator of a network of this version of IP."""
     address, netmask = _formed(f"IPv{version} address"), _formed(f"IPv{version} netmask")
@@ -147,8 +131,18 @@ def _parts() -> dict[str, dict[str, Any]]:
         for validator in [_network(version)]
         for type_ in types
     }
+    bond = _part(
+        ["id", "ethernet_mac_address", "bond_mode", "bond_links"],
+        bond_mode={"enum": list(_BOND_MODES)}, bond_links={"type": "array", "items": _TEXT},
+        **_OWN_MAC,
+    )  # fmt: skip
+    vlan = _part(
+        ["id", "vlan_mac_address", "vlan_link", "vlan_id"],
+        vlan_mac_address=_formed("MAC address"), vlan_id={"type": "integer"}, **_SHARED,
+    )  # fmt: skip
+    device = _part(["id", "ethernet_mac_address"], **_OWN_MAC)
     return {
-        "links": {type_: _link(type_) for type_ in (*_DEVICES, "bond", "vlan")},
+        "links": dict.fromkeys(_DEVICES, device) | {"bond": bond, "vlan": vlan},
         "networks": networks,
         "services": {"dns": _part(["address"], address=_formed("IP address"))},
     }

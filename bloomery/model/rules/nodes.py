@@ -136,13 +136,6 @@ def check_instance(node: Node, disallowed: Collection[str]) -> None:
 
     ``disallowed``: the boot modes that the operator disallows for deployments.
     """
-    _check_instance_traits(node)
-    option = "[conductor]disallowed_deployment_boot_modes"
-    refuse_boot_mode((node.instance_info, node.properties), disallowed, option)
-
-
-def _check_instance_traits(node: Node) -> None:
-    """Raise InvalidParameterValue unless the node has the traits of ``instance_info/traits``."""
     traits = node.instance_info.get("traits") or []
     if not isinstance(traits, list) or not all(isinstance(trait, str) for trait in traits):
         raise errors.InvalidParameterValue(
@@ -154,6 +147,8 @@ def _check_instance_traits(node: Node) -> None:
             reason=f"cannot deploy node {errors.name_of(node)}: its instance asks for traits that "
             f"it lacks: {', '.join(missing)}",
         )
+    option = "[conductor]disallowed_deployment_boot_modes"
+    refuse_boot_mode((node.instance_info, node.properties), disallowed, option)
 
 
 def list_doubts(node: Node) -> list[str]:
@@ -207,7 +202,12 @@ def stored_patch(patch: Patch) -> Patch:
 def _stored_operation(operation: Json) -> Json:
     name, is_removal = patches.root_of(operation), operation["op"] == "remove"
     if not patches.is_whole(operation):
-        _check_member(operation)
+        # inside of an object only the sizes among the properties have a form
+        member = operation["path"].split("/")[2]
+        if name not in model.OBJECTS:
+            raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
+        if not is_removal and name == "properties" and member in SIZES:
+            check_size(member, operation["value"])
         return operation
     if is_removal and name in _REQUIRED:
         raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
@@ -222,15 +222,6 @@ def _stored_operation(operation: Json) -> Json:
     if name == "network_data":
         network_data.check(operation["value"])
     return operation | {"value": stored(name, operation["value"])}
-
-
-def _check_member(operation: Json) -> None:
-    """Check a change inside an object: only the sizes among the properties have a form."""
-    name, member, *_ = operation["path"].split("/")[1:]
-    if name not in model.OBJECTS:
-        raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
-    if operation["op"] != "remove" and name == "properties" and member in SIZES:
-        check_size(member, operation["value"])
 
 
 # ------------------------------------------------------------------------- updates: the states
@@ -377,43 +368,27 @@ def with_consequences(node: Node, changed: Json) -> Json:
     check_properties(changed.get("properties"))
     if changed.get("network_data"):
         network_data.check(changed["network_data"])
-    return (
-        changed
-        | _of_instance(node, changed)
-        | _of_protection(node, changed)
-        | (_of_retirement(node, changed))
-    )
-
-
-def _of_instance(node: Node, changed: Json) -> Json:
-    consequences: Json = {}
     if changed.get("instance_uuid") and node.instance_uuid:
         raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
-    shown = (changed.get("instance_info") or {}).get("display_name")
-    if shown and node.instance_name is None and "instance_name" not in changed:
-        consequences["instance_name"] = str(shown)[:255]
+    consequences: Json = {}
+    display_name = (changed.get("instance_info") or {}).get("display_name")
+    if display_name and node.instance_name is None and "instance_name" not in changed:
+        consequences["instance_name"] = str(display_name)[:255]
     if "instance_uuid" in changed and changed["instance_uuid"] is None:
         consequences["allocation_uuid"] = None
-    return consequences
-
-
-def _of_protection(node: Node, changed: Json) -> Json:
     allowed = (State.ACTIVE, State.RESCUE)
     if changed.get("protected") and node.provision_state not in allowed:
         raise errors.InvalidState(
             reason=f"cannot make node {errors.name_of(node)} protected in state "
             f'"{node.provision_state}": only in {" or ".join(allowed)}',
         )
-    return _reason_beside(node, changed, "protected")
-
-
-def _of_retirement(node: Node, changed: Json) -> Json:
+    consequences |= _reason_beside(node, changed, "protected")
     if changed.get("retired") and node.provision_state == State.AVAILABLE:
         raise errors.InvalidState(
             reason=f"cannot retire node {errors.name_of(node)} while it is available: manage it "
             "first",
         )
-    return _reason_beside(node, changed, "retired")
+    return changed | consequences | _reason_beside(node, changed, "retired")
 
 
 def _reason_beside(node: Node, changed: Json, flag: str) -> Json:

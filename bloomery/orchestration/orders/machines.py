@@ -19,7 +19,7 @@ from bloomery.db import rows, stacks
 from bloomery.model import node as node_model
 from bloomery.model import nouns
 from bloomery.model.noun import Noun
-from bloomery.model.page import Page
+from bloomery.model.request import Page
 from bloomery.model.stacks import Stack
 from bloomery.operations import (
     allocations,

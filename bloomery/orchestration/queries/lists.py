@@ -9,7 +9,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import engines
 from bloomery.db import stacks as db
-from bloomery.model.engine import Engine
+from bloomery.model.conductor import Engine
 from bloomery.model.stack_views import STACK_SORT_KEYS, EngineDetails, StackQuery
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Context

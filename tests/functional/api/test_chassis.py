@@ -7,11 +7,11 @@ import uuid as uuids
 import pytest
 
 from bloomery.api.versions import MAX
-from bloomery.model.chassis import FIELDS
+from bloomery.model.nouns import CHASSIS
 
 URL = "http://localhost/v1/chassis"
 UNKNOWN = str(uuids.UUID(int=1))
-ALL = set(FIELDS) | {"links", "nodes"}
+ALL = set(CHASSIS.fields) | {"links", "nodes"}
 
 
 @pytest.fixture

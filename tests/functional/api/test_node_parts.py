@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bloomery.db import rows, tables
 from bloomery.db.history import insert
-from bloomery.model.history import HistoryEntry
+from bloomery.model.node_facts import HistoryEntry
 
 
 @pytest.fixture

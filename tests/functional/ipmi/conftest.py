@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bloomery.conf.drivers import Ipmi
 
 from bloomery.api import app
 from bloomery.conf import Conf
@@ -18,6 +17,7 @@ from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import Ipmi
 from bloomery.drivers import registry
 from bloomery.lab.ipmi import IpmiMachine, IpmiRack
 from tests.kit.clients.documented import Client

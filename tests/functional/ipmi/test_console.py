@@ -11,9 +11,9 @@ import subprocess
 import urllib.parse
 
 import pytest
-from bloomery.conf.drivers import Console
 
 from bloomery.conductor.periodics import consoles
+from bloomery.conf.drivers import Console
 from bloomery.conf.notifications import Audit
 from bloomery.db import rows
 from bloomery.drivers import registry

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import BmcOptions, Redfish
 
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.lab import wire
 from bloomery.lab.rack import Machine, Rack

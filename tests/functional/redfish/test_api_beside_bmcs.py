@@ -12,12 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import BmcOptions, Redfish
 
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import BmcOptions, Redfish
 from tests.functional.redfish.conftest import BUDGET_S
 from tests.kit.clients.bmc_callers import serving
 from tests.kit.waiting import wait_for

@@ -10,10 +10,10 @@ import threading
 from datetime import timedelta
 
 import pytest
-from bloomery.conf.drivers import BmcOptions, Redfish
 
 from bloomery import clock, errors
 from bloomery.conductor import recovery
+from bloomery.conf.drivers import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.drivers.redfish.wire import Wire

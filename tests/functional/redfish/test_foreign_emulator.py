@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers import registry
 from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for

@@ -6,9 +6,9 @@ import copy
 import dataclasses
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers import registry
 from bloomery.drivers.redfish import volumes
 from bloomery.lab.bmc import Rules

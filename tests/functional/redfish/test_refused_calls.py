@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import BmcOptions
 
+from bloomery.conf.drivers import BmcOptions
 from bloomery.drivers import registry
 from bloomery.drivers.bmc import gateway
 from bloomery.lab.rack import Machine, Rack

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bloomery.conf.drivers import SensorData
 
 from bloomery.conductor.periodics.sensors import SendSensors
+from bloomery.conf.drivers import SensorData
 from tests.functional.redfish.conftest import manageable
 from tests.kit.waiting import wait_for
 

@@ -6,8 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from bloomery.model.page import Page
-from bloomery.model.request import Request
+from bloomery.model.request import Page, Request
 from bloomery.operations import management, nodes, provision
 from bloomery.operations.context import Context
 

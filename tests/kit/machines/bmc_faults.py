@@ -22,14 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from bloomery.conf.drivers import BmcOptions, Redfish
-
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.lab import tls as certificates
 from bloomery.lab.bmc import Rules

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import BmcOptions
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import BmcOptions
 from bloomery.db import locks
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.redfish import access

@@ -13,13 +13,12 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-from bloomery.conf.drivers import Redfish
-
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import Redfish
 from bloomery.conf.engine import Engine
 from bloomery.state_dir import StateDir
 from tests.kit.servers import databases

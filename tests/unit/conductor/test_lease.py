@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
 from bloomery.conductor.lease import Lease, check, write_budget_s
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.base import WRITE_BUDGET_S
 from tests.kit.clock import HandClock
 

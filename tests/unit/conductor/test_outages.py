@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import BmcOptions, Ipmi
 
 from bloomery import errors
 from bloomery.conductor import runner
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import BmcOptions, Ipmi
 from bloomery.db import rows
 from bloomery.drivers import registry
 from bloomery.drivers.ipmi import power as ipmi_power

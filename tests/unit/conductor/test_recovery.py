@@ -146,7 +146,7 @@ def orphan(site: Site) -> str:
     """A node in the middle of a deployment that nobody walks."""
     node = site.enrol(provision_state="available")
     from bloomery.conductor import deployments, runner
-    from bloomery.model.provision import ProvisionArguments
+    from bloomery.model.request import ProvisionArguments
 
     with site.acquire(node) as task:
         flow = runner.plan(

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bloomery.conf.drivers import Fake
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Fake
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.fake import behaviour
 from bloomery.drivers.fake.hardware import FakeDeploy, FakeHardware, FakeManagement, FakePower

@@ -7,10 +7,10 @@ import uuid as uuids
 from datetime import timedelta
 
 import pytest
-from bloomery.conf.drivers import SensorData
 
 from bloomery.conductor.periodics import boot_retries, table
 from bloomery.conductor.workers import Workers
+from bloomery.conf.drivers import SensorData
 from bloomery.db import conductors, records, rows
 from bloomery.db.engine import Meter
 from bloomery.db.tables import ALLOCATIONS

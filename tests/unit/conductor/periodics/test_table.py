@@ -6,13 +6,13 @@ import dataclasses
 import threading
 
 import pytest
-from bloomery.conf.drivers import SensorData
 
 from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conf import Conf
 from bloomery.conf.agent import Pxe
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.drivers import SensorData
 from bloomery.model.request import IN_LOG
 from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for

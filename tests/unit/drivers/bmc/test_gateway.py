@@ -4,11 +4,11 @@ import dataclasses
 import threading
 
 import pytest
-from bloomery.conf.drivers import BmcOptions
 
 from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import BmcOptions
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.bmc.state import Latency, Slots

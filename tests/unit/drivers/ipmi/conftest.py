@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
-from bloomery.conf.drivers import Ipmi
 
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Ipmi
 from bloomery.drivers.ipmi import bmc, hardware, tool
 from bloomery.drivers.ipmi.bmc import RateLimit
 from tests.kit.machines.driver_task import FakeTask

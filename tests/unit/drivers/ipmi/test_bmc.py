@@ -3,10 +3,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bloomery.conf.drivers import Ipmi
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Ipmi
 from bloomery.drivers.base import WRITE_BUDGET_S
 from bloomery.drivers.ipmi import hardware, tool
 from bloomery.drivers.ipmi.bmc import RateLimit

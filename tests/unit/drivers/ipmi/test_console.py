@@ -4,11 +4,11 @@ import dataclasses
 import threading
 
 import pytest
-from bloomery.conf.drivers import Console
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import Console
 from bloomery.drivers import registry
 from bloomery.drivers.ipmi import console, terminal
 from bloomery.drivers.ipmi.console import IpmitoolSocat

@@ -3,12 +3,12 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bloomery.conf.drivers import Ipmi
 
 from bloomery import errors
 from bloomery.conductor.states import Power
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.drivers import Ipmi
 from bloomery.drivers.ipmi import bmc, power_sequence, tool
 from bloomery.drivers.ipmi.bmc import RateLimit
 from bloomery.drivers.ipmi.management import IpmitoolManagement

@@ -3,10 +3,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
 from tests.kit.clock import HandClock

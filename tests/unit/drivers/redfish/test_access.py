@@ -6,10 +6,10 @@ import socket
 import threading
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import access
 from tests.kit.machines.driver_task import FakeTask
 

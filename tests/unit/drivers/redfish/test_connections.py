@@ -8,10 +8,10 @@ import os
 import threading
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import access, wire
 from bloomery.lab.rack import Rack
 from bloomery.lab.tls import certificate

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import driver_info
 
 ADDRESS = {"redfish_address": "https://bmc-1"}

@@ -7,10 +7,10 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from bloomery.conf.drivers import BmcOptions, Redfish
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import BmcOptions, Redfish
 from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish import access, reset
 from bloomery.lab.bmc import Rules

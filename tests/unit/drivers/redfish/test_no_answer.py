@@ -9,9 +9,9 @@ import threading
 from http.client import BadStatusLine, RemoteDisconnected
 
 import pytest
-from bloomery.conf.drivers import Redfish
 from urllib3 import exceptions as urllib3_errors
 
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import no_answer, wire
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.lab import tls

@@ -7,10 +7,10 @@ import json
 import threading
 
 import pytest
-from bloomery.conf.drivers import Redfish
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import access, boot_device, reset, wire
 from tests.kit.machines.driver_task import FakeTask
 

@@ -1,4 +1,4 @@
-"""An entry of a node's history."""
+"""Facts of a node beside its attributes: its history, BIOS settings and firmware."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HistoryEntry:
     request_id: str | None = None
 
 
-FIELDS: Final[FieldTable] = table(
+HISTORY: Final[FieldTable] = table(
     Field("uuid", "uuid"),
     Field("created_at", "time"),
     Field("severity", "text"),
@@ -43,4 +43,32 @@ FIELDS: Final[FieldTable] = table(
     Field("state", "text", since=115),
     Field("target_provision_state", "text", since=115),
     Field("duration_seconds", "int", since=115),
+)
+
+BIOS: Final[FieldTable] = table(
+    Field("name", "text"),
+    Field("value", "text"),
+    Field("attribute_type", "text", since=74),
+    Field("allowable_values", "list", since=74),
+    Field("lower_bound", "int", since=74),
+    Field("upper_bound", "int", since=74),
+    Field("min_length", "int", since=74),
+    Field("max_length", "int", since=74),
+    Field("read_only", "bool", since=74),
+    Field("reset_required", "bool", since=74),
+    Field("unique", "bool", since=74),
+    Field("created_at", "time"),
+    Field("updated_at", "time"),
+)
+
+FIRMWARE: Final[FieldTable] = table(
+    Field("component", "text"),
+    Field("initial_version", "text"),
+    Field("current_version", "text"),
+    Field("last_version_flashed", "text"),
+    Field("vendor", "text", since=114),
+    Field("model", "text", since=114),
+    Field("serial_number", "text", since=114),
+    Field("created_at", "time"),
+    Field("updated_at", "time"),
 )
