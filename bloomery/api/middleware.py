@@ -32,7 +32,7 @@ from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG, Parking, Request, begin
-from bloomery.operations import agent_callers, health, policy
+from bloomery.operations import agent_callers, policy, status
 from bloomery.operations.context import Context, Services
 
 SUFFIX: Final = ".json"
@@ -80,7 +80,7 @@ class Middleware:
         self._site = services
         self._auth = logins or auth_strategy.logins(services.conf)
         self._auditor = auditing.begun(services.conf)
-        self._readiness = Readiness(health.parts(services))
+        self._readiness = Readiness(status.readiness_checks(services))
         self._health_checks = layers.healthcheck(services.conf)
         self._metrics = metrics
         self._boot_files = boot_files.make(services.conf)

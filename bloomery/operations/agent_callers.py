@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 from typing import Final, TypeAlias
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from bloomery import errors, fetching
 from bloomery.conf.api import Api
@@ -68,7 +68,15 @@ def checked_callback_url(conf: Api, text: str, caller: str) -> str:
     """
     if not text:
         return text
-    parts = _split(text)
+    if len(text) > _MOST_URL:
+        raise _unfit(f"it has more than {_MOST_URL} characters")
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in fetching.SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise _unfit("it must be an http or https URL, or empty")
     if "@" in parts.netloc or parts.query or parts.fragment or parts.path not in ("", "/"):
         raise _unfit("it takes a scheme, a host and a port, and nothing else")
     host, own = _address(str(parts.hostname)), _address(caller)
@@ -79,19 +87,6 @@ def checked_callback_url(conf: Api, text: str, caller: str) -> str:
         raise _unfit("it leads neither to the address that it came from nor to where agents may be "
                      "([api]agent_networks)")  # fmt: skip
     return parts.geturl()
-
-
-def _split(text: str) -> SplitResult:
-    if len(text) > _MOST_URL:
-        raise _unfit(f"it has more than {_MOST_URL} characters")
-    try:
-        parts = urlsplit(text)
-        is_url = parts.scheme in fetching.SCHEMES and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if not is_url:
-        raise _unfit("it must be an http or https URL, or empty")
-    return parts
 
 
 def _may_be_agent(host: Address, own: Address | None, networks: tuple[Network, ...]) -> bool:

@@ -70,8 +70,19 @@ def lookup(
     macs = rules.valid_addresses(addresses)
     if not macs and node_uuid is None:
         raise errors.IncompleteLookup
-    row = _find(ctx, macs, node_uuid)
-    if ctx.services.conf.api.restrict_lookup and not _may_run_agent(ctx, row):
+    uuids = [node_uuid] if node_uuid is not None else _uuids_with(ctx, macs)
+    if len(uuids) != 1:
+        LOG.warning("a lookup by %s finds %s nodes", _few(macs), len(uuids))
+        raise _not_found()
+    with ctx.services.db.read() as conn:
+        row = db.find_row(conn, uuids[0], _COLUMNS)
+    if row is None:
+        LOG.warning("a lookup finds no node %s", node_uuid)
+        raise _not_found()
+    fast_track = ctx.services.conf.deploy.fast_track
+    is_fast = rules.is_fast_track(orjson.loads(row.driver_info), fast_track)
+    allowed = states.FASTTRACK_LOOKUP_ALLOWED_STATES if is_fast else states.LOOKUP_ALLOWED_STATES
+    if ctx.services.conf.api.restrict_lookup and row.provision_state not in allowed:
         LOG.warning("node %s: a lookup in %s is refused", row.uuid, row.provision_state)
         raise _not_found()
     return _show(ctx, caller, row, makes_token=makes_token)
@@ -104,19 +115,6 @@ def _admit(ctx: Context, caller: str) -> None:
     agent_callers.require_inside(conf, caller)
 
 
-def _find(ctx: Context, macs: Sequence[str], node_uuid: str | None) -> Any:
-    uuids = [node_uuid] if node_uuid is not None else _uuids_with(ctx, macs)
-    if len(uuids) != 1:
-        LOG.warning("a lookup by %s finds %s nodes", _few(macs), len(uuids))
-        raise _not_found()
-    with ctx.services.db.read() as conn:
-        row = db.find_row(conn, uuids[0], _COLUMNS)
-    if row is None:
-        LOG.warning("a lookup finds no node %s", node_uuid)
-        raise _not_found()
-    return row
-
-
 def _uuids_with(ctx: Context, macs: Sequence[str]) -> list[str]:
     with ctx.services.db.read() as conn:
         return db.list_with_addresses(conn, macs)
@@ -131,13 +129,6 @@ def _few(addresses: Sequence[str]) -> str:
 
 def _not_found() -> errors.NotFound:
     return errors.NotFound(reason="cannot find a node that waits for this agent")
-
-
-def _may_run_agent(ctx: Context, row: Any) -> bool:
-    driver_info = orjson.loads(row.driver_info)
-    is_fast = rules.is_fast_track(driver_info, ctx.services.conf.deploy.fast_track)
-    allowed = states.FASTTRACK_LOOKUP_ALLOWED_STATES if is_fast else states.LOOKUP_ALLOWED_STATES
-    return row.provision_state in allowed
 
 
 def heartbeat(
@@ -216,13 +207,22 @@ def _find_inspected(
 ) -> str | None:
     """Return the UUID of the one node that matches all keys, or None."""
     by_mac = _uuids_with(ctx, macs) if macs else []
-    waiting = _bmcs_of_waiting(ctx)
-    by_bmc = [uuid for uuid, addresses in waiting.items() if not addresses.isdisjoint(bmcs)]
+    query = db.Query(
+        columns=("uuid", "driver_internal_info"),
+        equal={"provision_state": states.State.INSPECTWAIT},
+    )
+    with ctx.services.db.read() as conn:
+        rows = db.list_rows(conn, query)
+    waiting, by_bmc = {row.uuid for row in rows}, set()
+    for row in rows:
+        own = orjson.loads(row.driver_internal_info).get("lookup_bmc_addresses") or ()
+        if not set(own).isdisjoint(bmcs):
+            by_bmc.add(row.uuid)
     candidates = set(by_mac) | ({node_uuid} if node_uuid is not None else set())
     if not candidates:
-        candidates = set(by_bmc)
+        candidates = by_bmc
     elif by_bmc and candidates.isdisjoint(by_bmc):
-        candidates |= set(by_bmc)
+        candidates |= by_bmc
     if not candidates:
         return None
     uuid = candidates.pop()
@@ -231,20 +231,6 @@ def _find_inspected(
                     "fit as well", _few(macs), _few(bmcs), uuid)  # fmt: skip
         raise _not_found()
     return uuid
-
-
-def _bmcs_of_waiting(ctx: Context) -> dict[str, set[str]]:
-    """Return the nodes in inspect wait, with the addresses of their BMCs."""
-    query = db.Query(
-        columns=("uuid", "driver_internal_info"),
-        equal={"provision_state": states.State.INSPECTWAIT},
-    )
-    with ctx.services.db.read() as conn:
-        waiting = db.list_rows(conn, query)
-    return {
-        row.uuid: set(orjson.loads(row.driver_internal_info).get("lookup_bmc_addresses") or ())
-        for row in waiting
-    }
 
 
 def _discover(ctx: Context) -> str:

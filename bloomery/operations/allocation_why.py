@@ -6,6 +6,7 @@ allocation_why.explain(ctx, "web-7")["cause"]
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -56,7 +57,12 @@ def explain(ctx: Context, ident: str) -> Json:
     """Return the explanation of an allocation's state.  Raises AllocationNotFound."""
     policy.authorize_record(ctx, ALLOCATION, ident, "get")
     allocation = records.get(ctx, ALLOCATION, ident, _COLUMNS)
-    conductor = _conductor(ctx, allocation)
+    conductor = None
+    if allocation.state == AllocationState.ALLOCATING:
+        with contextlib.suppress(errors.Unavailable):
+            registered = ctx.services.rpc.ring.list_conductors()
+            hosts = {each.hostname: each for each in registered}
+            conductor = hosts.get(allocation.conductor_affinity or "")
     since = allocation.updated_at or allocation.created_at
     cause = causes.find(OF_ALLOCATION, AllocationSituation(ctx, allocation, conductor))
     return {
@@ -92,18 +98,6 @@ def advise_on_shortage(ctx: Context) -> str:
         "enrol a node (bloomery enrol), free one, or use another resource class: "
         f"{others}; the classes that exist: {names}"
     )
-
-
-def _conductor(ctx: Context, allocation: Any) -> Conductor | None:
-    """Return the conductor that serves the allocation; None: unknown, or none."""
-    if allocation.state != AllocationState.ALLOCATING:
-        return None
-    try:
-        registered = ctx.services.rpc.ring.list_conductors()
-    except errors.Unavailable:
-        return None
-    hosts = {each.hostname: each for each in registered}
-    return hosts.get(allocation.conductor_affinity or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Sequence
 from typing import Any
 
 from bloomery import errors
@@ -36,70 +35,47 @@ def create(ctx: Context, body: Json) -> str:
     policy.authorize(ctx, "baremetal:allocation:create")
     attributes.refuse_sealed_in(body)
     body = {name: value for name, value in body.items() if value or name not in _MISSING}
-    values = {name: value for name, value in _owned(ctx, body).items() if value is not None}
-    node = _node(ctx, values.pop("node", None))
+    own = ctx.request.project  # the owner, if the token has one
+    if ctx.services.policies.enforced and ctx.request.system_scope != "all":
+        if body.get("owner") in (None, own):
+            body = body | {"owner": own}
+        else:
+            policy.authorize(ctx, "baremetal:allocation:create_restricted")
+    values = {name: value for name, value in body.items() if value is not None}
+    node = None
+    if ident := values.pop("node", None):
+        uuid = lookup.uuid_in_body(ctx, ident, "node")
+        policy.authorize_named(ctx, uuid, node_rules.no_such_node("node", ident))
+        node = lookup.row(ctx, uuid, _NODE)
     values = {name: checked(ALLOCATION, name, value) for name, value in values.items()}
-    values["resource_class"] = _resource_class(values.get("resource_class"), node)
+    if not values.get("resource_class"):
+        if node is None:
+            raise errors.MissingParameterValue(
+                reason="Missing mandatory parameter: resource_class, the class of the node to look "
+                "for; only an allocation for a given node goes without",
+            )
+        values["resource_class"] = node.resource_class or None
     if "candidate_nodes" in values:
-        values["candidate_nodes"] = _candidates(ctx, values["candidate_nodes"])
+        idents = values["candidate_nodes"]
+        with ctx.services.db.read() as conn:
+            uuid_of = db.find_uuids(conn, idents)
+        for ident in idents:
+            hidden = node_rules.no_such_node("candidate_nodes", ident)
+            if ident not in uuid_of:
+                raise hidden
+            policy.authorize_named(ctx, uuid_of[ident], hidden)
+        values["candidate_nodes"] = [uuid_of[ident] for ident in idents]
     if node is None:
         values = {"uuid": str(uuids.uuid4())} | values
         ctx.services.rpc.any_conductor().create_allocation(ctx.request, values, None)
-    else:
-        _backfill(ctx, values, node)
-    return str(values["uuid"])
-
-
-def _owned(ctx: Context, body: Json) -> Json:
-    """Return the body with its owner: the caller's project, if the token has one."""
-    own = ctx.request.project
-    if not ctx.services.policies.enforced or ctx.request.system_scope == "all":
-        return body
-    if body.get("owner") not in (None, own):
-        policy.authorize(ctx, "baremetal:allocation:create_restricted")
-        return body
-    return body | {"owner": own}
-
-
-def _node(ctx: Context, ident: str | None) -> Any:
-    """Return the node in the body; None: a conductor searches."""
-    if not ident:
-        return None
-    uuid = lookup.uuid_in_body(ctx, ident, "node")
-    policy.authorize_named(ctx, uuid, node_rules.no_such_node("node", ident))
-    return lookup.row(ctx, uuid, _NODE)
-
-
-def _resource_class(resource_class: str | None, node: Any) -> str | None:
-    if resource_class:
-        return resource_class
-    if node is None:
-        raise errors.MissingParameterValue(
-            reason="Missing mandatory parameter: resource_class, the class of the node to look "
-            "for; only an allocation for a given node goes without",
-        )
-    return str(node.resource_class) if node.resource_class else None
-
-
-def _candidates(ctx: Context, idents: Sequence[str]) -> list[str]:
-    """Return the UUIDs of the body's candidate nodes, in its order."""
-    with ctx.services.db.read() as conn:
-        uuid_of = db.find_uuids(conn, idents)
-    for ident in idents:
-        hidden = node_rules.no_such_node("candidate_nodes", ident)
-        if ident not in uuid_of:
-            raise hidden
-        policy.authorize_named(ctx, uuid_of[ident], hidden)
-    return [uuid_of[ident] for ident in idents]
-
-
-def _backfill(ctx: Context, values: Json, node: Any) -> None:
+        return str(values["uuid"])
     values.setdefault("uuid", node.instance_uuid or str(uuids.uuid4()))
     if node.instance_uuid not in (None, values["uuid"]):
         raise errors.NodeAssociated(node=errors.name_of(node), instance=node.instance_uuid)
     with lookup.no_host_is_a_bad_request():
         conductor = lookup.conductor_of(ctx, node)
     conductor.create_allocation(ctx.request, values, node.uuid)
+    return str(values["uuid"])
 
 
 # ------------------------------------------------------------------------------------- delete
@@ -112,14 +88,11 @@ def destroy(ctx: Context, ident: str) -> None:
         allocation = rows.find_row(conn, ALLOCATION, ident, ("uuid", "node_uuid"))
     if allocation is None:
         raise errors.AllocationNotFound(allocation=ident)
-    _conductor(ctx, allocation.node_uuid).destroy_allocation(ctx.request, allocation.uuid)
-
-
-def _conductor(ctx: Context, node_uuid: str | None) -> Any:
-    """Return the conductor of the allocation's node, or any without a node."""
-    if node_uuid is None:
-        return ctx.services.rpc.any_conductor()
-    return lookup.conductor_of(ctx, lookup.row(ctx, node_uuid))
+    if allocation.node_uuid is None:
+        conductor = ctx.services.rpc.any_conductor()
+    else:
+        conductor = lookup.conductor_of(ctx, lookup.row(ctx, allocation.node_uuid))
+    conductor.destroy_allocation(ctx.request, allocation.uuid)
 
 
 # ------------------------------------------------------------------------------- that of a node

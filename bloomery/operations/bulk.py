@@ -122,13 +122,30 @@ def _enrol(ctx: Context, machine: Machine) -> Json:
     if node is None:
         fields = {"uuid": str(uuids.uuid4())} | machine.fields
         try:
-            uuid, result, macs = _create(ctx, fields, machine.imported), "created", frozenset[str]()
+            if machine.imported is None:
+                uuid = nodes.create(ctx, fields)
+            else:
+                policy.authorize(ctx, IMPORT_RULE)
+                imported = dict(machine.imported)
+                state = State(imported.pop("provision_state"))
+                reason = imported.get("maintenance_reason")
+                imported |= rules.maintenance_of_operator(True, reason)
+                uuid = nodes.create(ctx, fields, state, imported)
+            result, macs = "created", frozenset[str]()
         except _LOST_RACES:
             node = _find(ctx, key)  # an equal request may have been faster
             if node is None:
                 raise
     if node is not None:
-        _check_same(node, machine.fields)
+        # another driver, or address of the BMC: it is another machine
+        wanted = {"driver": machine.fields["driver"]}
+        wanted |= _addresses(machine.fields.get("driver_info") or {})
+        stored = {"driver": node.driver, **_addresses(rows.load(node.driver_info))}
+        if other := sorted(name for name, value in wanted.items() if stored.get(name) != value):
+            raise errors.Conflict(
+                reason=f"cannot enrol it as node {errors.name_of(node)}, which is there with "
+                f"another {' and '.join(other)}: choose another name, or PATCH that node",
+            )
         uuid, result, macs = node.uuid, "present", _macs(node)
     for port in machine.ports:
         if str(port["address"]).lower() not in macs and _add_port(ctx, uuid, port):
@@ -152,34 +169,12 @@ def _macs(node: Any) -> frozenset[str]:
     return frozenset((node.macs or "").split(","))
 
 
-def _create(ctx: Context, fields: Json, imported: Json | None) -> str:
-    if imported is None:
-        return nodes.create(ctx, fields)
-    policy.authorize(ctx, IMPORT_RULE)
-    more = {name: value for name, value in imported.items() if name != "provision_state"}
-    state = State(imported["provision_state"])
-    began = rules.maintenance_of_operator(True, more.get("maintenance_reason"))
-    return nodes.create(ctx, fields, state, more | began)
-
-
 def _find(ctx: Context, key: str) -> Any:
     """Return the row of the node with this key, or None."""
     try:
         return policy.get_node(ctx, key, columns=_COLUMNS)
     except errors.NodeNotFound:
         return None
-
-
-def _check_same(node: Any, fields: Json) -> None:
-    """Raise Conflict where the node is another machine: other driver, or address of the BMC."""
-    stored = {"driver": node.driver, **_addresses(rows.load(node.driver_info))}
-    asked = {"driver": fields["driver"], **_addresses(fields.get("driver_info") or {})}
-    other = sorted(name for name, value in asked.items() if stored.get(name) != value)
-    if other:
-        raise errors.Conflict(
-            reason=f"cannot enrol it as node {errors.name_of(node)}, which is there with another "
-            f"{' and '.join(other)}: choose another name, or PATCH that node",
-        )
 
 
 def _addresses(driver_info: Json) -> Json:

@@ -130,6 +130,10 @@ def _select(ctx: Context, query: Query, project: str | None) -> Selection:
         raise errors.Invalid(
             reason="cannot use node, stack and object at once: ask for one of them"
         )
+    hidden = {
+        "owner": policy.hidden_fields(ctx, project, None),
+        "lessee": policy.hidden_fields(ctx, None, project),
+    }
     node = query.node
     if node is not None and not idents.is_uuid(node):
         node = policy.get_uuid(ctx, node)
@@ -138,14 +142,7 @@ def _select(ctx: Context, query: Query, project: str | None) -> Selection:
         objects=("node",) if node is not None else _OF_STACKS if query.stack is not None else (),
         object_uuid=node or query.stack or query.object,
         project=project,
-        hides_errors_from=_not_shown_errors(ctx, project),
+        hides_errors_from=frozenset(
+            role for role, names in hidden.items() if selections.LAST_ERROR in names
+        ),
     )
-
-
-def _not_shown_errors(ctx: Context, project: str | None) -> frozenset[str]:
-    """Return the roles in which a project may not read ``last_error``: owner, lessee."""
-    hidden = {
-        "owner": policy.hidden_fields(ctx, project, None),
-        "lessee": policy.hidden_fields(ctx, None, project),
-    }
-    return frozenset(role for role, names in hidden.items() if selections.LAST_ERROR in names)

@@ -10,11 +10,10 @@ from typing import Any, Final
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import nodes
-from bloomery.model.conductor import Conductor
 from bloomery.model.rules import nodes as rules
 from bloomery.operations import policy
 from bloomery.operations.context import Context
-from bloomery.operations.fleet_counts import Condition, Group
+from bloomery.operations.fleet_counts import Group
 
 Json = dict[str, Any]
 _BAD_STATE_CODES: Final = frozenset(map(rules.code_of, states.BAD_STATES))
@@ -33,6 +32,9 @@ def describe(ctx: Context) -> Json:
     with services.db.read() as conn:
         reserved = nodes.count_reserved(conn, project)
     hosts = _counted(groups, "host")
+    classes: dict[str | None, list[Group]] = {}
+    for group in groups:
+        classes.setdefault(group.condition.resource_class, []).append(group)
     return {
         "nodes": sum(each.nodes for each in groups),
         "provision_states": _named(_counted(groups, "provision_state")),
@@ -40,8 +42,23 @@ def describe(ctx: Context) -> Json:
         "faults": _named(_counted([each for each in groups if each.condition.fault], "fault")),
         "maintenance": _counted(groups, "maintenance")[True],
         "reserved": reserved,
-        "resource_classes": _classes(groups),
-        "conductors": _conductors(conductors, hosts),
+        "resource_classes": [
+            {
+                "resource_class": name,
+                "nodes": sum(each.nodes for each in of_class),
+                "provision_states": _named(_counted(of_class, "provision_state")),
+            }
+            for name, of_class in sorted(classes.items(), key=lambda item: item[0] or "")
+        ],
+        "conductors": [
+            {
+                "hostname": each.hostname,
+                "conductor_group": each.conductor_group,
+                "alive": each.alive,
+                "nodes": hosts[each.hostname],
+            }
+            for each in conductors
+        ],
         "without_conductor": hosts[None],
         "problems": _problems(ctx, groups),
         "last_event_id": last_event_id,
@@ -70,7 +87,10 @@ def _problems(ctx: Context, groups: Iterable[Group]) -> list[Json]:
     since: dict[str, list[datetime]] = {}
     guards = policy.guards_fields(ctx)
     for group in groups:
-        code = _problem(ctx, group.condition, guards=guards)
+        condition = group.condition
+        hidden = policy.hidden_fields(ctx, condition.owner, condition.lessee) if guards else ()
+        hides_error = "last_error" in hidden
+        code = rules.find_problem(condition, condition.host, hides_error=hides_error)
         if code is not None:
             counts[code] += group.nodes
             since.setdefault(code, []).extend(filter(None, (group.since,)))
@@ -86,11 +106,6 @@ def _problems(ctx: Context, groups: Iterable[Group]) -> list[Json]:
     ]  # fmt: skip
 
 
-def _problem(ctx: Context, condition: Condition, *, guards: bool) -> str | None:
-    hidden = policy.hidden_fields(ctx, condition.owner, condition.lessee) if guards else ()
-    return rules.find_problem(condition, condition.host, hides_error="last_error" in hidden)
-
-
 def _counted(groups: Iterable[Group], column: str) -> Counter[Any]:
     counts: Counter[Any] = Counter()
     for group in groups:
@@ -101,29 +116,3 @@ def _counted(groups: Iterable[Group], column: str) -> Counter[Any]:
 def _named(counts: Counter[Any]) -> dict[str, int]:
     """Return counts of values, the most frequent first; None is "unknown"."""
     return {value or "unknown": count for value, count in counts.most_common()}
-
-
-def _classes(groups: Iterable[Group]) -> list[Json]:
-    classes: dict[str | None, list[Group]] = {}
-    for group in groups:
-        classes.setdefault(group.condition.resource_class, []).append(group)
-    return [
-        {
-            "resource_class": name,
-            "nodes": sum(each.nodes for each in of_class),
-            "provision_states": _named(_counted(of_class, "provision_state")),
-        }
-        for name, of_class in sorted(classes.items(), key=lambda item: item[0] or "")
-    ]
-
-
-def _conductors(conductors: Iterable[Conductor], served: Counter[str | None]) -> list[Json]:
-    return [
-        {
-            "hostname": each.hostname,
-            "conductor_group": each.conductor_group,
-            "alive": each.alive,
-            "nodes": served[each.hostname],
-        }
-        for each in conductors
-    ]

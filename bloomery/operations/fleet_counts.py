@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -68,7 +68,12 @@ class FleetCounts:
         with self._mutex:
             with db.read() as conn:
                 self._update(conn, ring)
-            return self._last_id, [_group(*each) for each in self._counts.items()]
+            groups = []
+            for condition, times in self._counts.items():
+                is_bad = condition.provision_state in states.BAD_STATES
+                since = min(filter(None, times.values()), default=None) if is_bad else None
+                groups.append(Group(condition, len(times), since))
+            return self._last_id, groups
 
     def _update(self, conn: sa.Connection, ring: Ring) -> None:
         """Count the changes since the last look.  After an error the next look repeats them."""
@@ -81,7 +86,8 @@ class FleetCounts:
             return self._reload(conn, ring)
         changed = {each.object_uuid for each in batch if each.object == "node"}
         stored = nodes.list_rows_of(conn, changed, _COLUMNS)
-        self._drop(changed)
+        for uuid in changed:
+            self._place.pop(uuid, {}).pop(uuid, None)
         self._add(stored, ring)
         self._counts = {each: nodes_in for each, nodes_in in self._counts.items() if nodes_in}
         self._last_id = batch[-1].id if batch else last_id
@@ -93,11 +99,6 @@ class FleetCounts:
         self._add(nodes.list_rows(conn, nodes.Query(columns=_COLUMNS)), ring)
         self._last_id, self._epoch, self._loaded_at = last_id, epoch, loaded_at
 
-    def _drop(self, uuids: Iterable[str]) -> None:
-        for uuid in uuids:
-            place = self._place.pop(uuid, {})
-            place.pop(uuid, None)
-
     def _add(self, rows: Iterable[Any], ring: Ring) -> None:
         for row in rows:
             host = ring.find_host(driver=row.driver, group=row.conductor_group, uuid=row.uuid)
@@ -107,9 +108,3 @@ class FleetCounts:
             )  # fmt: skip
             place = self._place[row.uuid] = self._counts.setdefault(condition, {})
             place[row.uuid] = row.provision_updated_at
-
-
-def _group(condition: Condition, times: Mapping[str, datetime | None]) -> Group:
-    is_bad = condition.provision_state in states.BAD_STATES
-    since = min(filter(None, times.values()), default=None) if is_bad else None
-    return Group(condition, len(times), since)

@@ -75,20 +75,13 @@ class HeavyJobs:
         if getattr(self._here, "busy", False):
             yield
             return
-        with self._alone():
-            self._here.busy = True
-            try:
-                yield
-            finally:
-                self._here.busy = False
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
         waiting = self._turn.waiting
         if not self._turn.enter(self._waits_s[waiting < self._patient]):
             raise errors.HeavyJobsBusy(count=waiting + 1)
+        self._here.busy = True
         try:
             with frequent_switches():
                 yield
         finally:
+            self._here.busy = False
             self._turn.leave()

@@ -1,13 +1,17 @@
-"""Management of one node: power, boot mode, boot device, console, virtual interfaces.
+"""Management of one node: power, boot, console, virtual interfaces, vendor methods.
 
 Checks here need no hardware; the conductor calls it.
 """
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bloomery import errors
+from bloomery.model.request import VendorCall
 from bloomery.model.rules import attributes, idents, verbs
 from bloomery.operations import lookup, policy
 from bloomery.operations.context import Admit, Context, admit_all
@@ -112,3 +116,55 @@ def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
 def detach_vif(ctx: Context, ident: str, vif_id: str) -> None:
     node = policy.get_node(ctx, ident, "baremetal:node:vif:detach")
     lookup.conductor_of(ctx, node).vif_detach(ctx.request, node.uuid, vif_id)
+
+
+# --------------------------------------------------------------------------------- vendor methods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorResult:
+    """The result of a method: JSON, or bytes where ``attach``; None where ``is_async``."""
+
+    value: Any
+    is_async: bool
+    attach: bool
+
+
+def list_vendor_methods_of_node(ctx: Context, ident: str) -> Json:
+    """Return {method: facts}."""
+    node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
+    return lookup.conductor_of(ctx, node).get_node_vendor_passthru_methods(ctx.request, node.uuid)
+
+
+def call_vendor_of_node(ctx: Context, ident: str, call: VendorCall) -> VendorResult:
+    node = policy.get_node(ctx, ident, "baremetal:node:vendor_passthru")
+    attributes.refuse_sealed_in(call.info)
+    conductor = lookup.conductor_of(ctx, node)
+    return _vendor_result(
+        conductor.vendor_passthru(ctx.request, node.uuid, call.method, call.http_method, call.info)
+    )
+
+
+def list_vendor_methods_of_driver(ctx: Context, name: str) -> Json:
+    """Return {method: facts}.  Raises DriverNotFound."""
+    policy.authorize(ctx, "baremetal:driver:vendor_passthru")
+    conductor = ctx.services.rpc.conductor_for_driver(name)
+    return conductor.get_driver_vendor_passthru_methods(ctx.request, name)
+
+
+def call_vendor_of_driver(ctx: Context, name: str, call: VendorCall) -> VendorResult:
+    policy.authorize(ctx, "baremetal:driver:vendor_passthru")
+    conductor = ctx.services.rpc.conductor_for_driver(name)
+    attributes.refuse_sealed_in(call.info)
+    return _vendor_result(
+        conductor.driver_vendor_passthru(
+            ctx.request, name, call.method, call.http_method, call.info
+        )
+    )
+
+
+def _vendor_result(answer: Mapping[str, Any]) -> VendorResult:
+    value = answer["return"]
+    if answer["attach"] and value is not None:
+        value = base64.b64decode(value)
+    return VendorResult(value=value, is_async=answer["async"], attach=answer["attach"])

@@ -7,7 +7,7 @@ The operation ``why.explain`` also asks the conductor and reads the steps of one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -59,26 +59,24 @@ def get(ctx: Context, ident: str) -> tuple[Json, int]:
 
 
 def _documents(ctx: Context, page_rows: Iterable[Any]) -> list[Json]:
-    guards = policy.guards_fields(ctx)
-    return [
-        _document(ctx, row, policy.hidden_fields(ctx, row.owner, row.lessee) if guards else ())
-        for row in page_rows
-    ]
-
-
-def _document(ctx: Context, row: Any, hidden: Collection[str]) -> Json:
-    host = ctx.services.rpc.ring.find_host(
-        driver=row.driver, group=row.conductor_group, uuid=row.uuid
-    )
-    properties, extra = rows.load(row.properties), rows.load(row.extra)
-    return dict(zip(_SHOWN, row, strict=False)) | {
-        "conductor": host,
-        "rack": _first((properties, extra), ("rack",)),
-        "serial": _first((properties, extra), _SERIALS),
-        "bmc_address": None if "driver_info" in hidden else _bmc_host(rows.load(row.driver_info)),
-        "macs": sorted(row.macs.split(",")) if row.macs else [],
-        **rules.describe_problem(row, host, secrets.mask, hides_error="last_error" in hidden),
-    }
+    guards, documents = policy.guards_fields(ctx), []
+    for row in page_rows:
+        hidden = policy.hidden_fields(ctx, row.owner, row.lessee) if guards else ()
+        host = ctx.services.rpc.ring.find_host(
+            driver=row.driver, group=row.conductor_group, uuid=row.uuid
+        )
+        objects = rows.load(row.properties), rows.load(row.extra)
+        bmc_host = None if "driver_info" in hidden else _bmc_host(rows.load(row.driver_info))
+        document = dict(zip(_SHOWN, row, strict=False)) | {
+            "conductor": host,
+            "rack": _first(objects, ("rack",)),
+            "serial": _first(objects, _SERIALS),
+            "bmc_address": bmc_host,
+            "macs": sorted(row.macs.split(",")) if row.macs else [],
+            **rules.describe_problem(row, host, secrets.mask, hides_error="last_error" in hidden),
+        }
+        documents.append(document)
+    return documents
 
 
 def _first(objects: tuple[Json, ...], names: tuple[str, ...]) -> str | None:

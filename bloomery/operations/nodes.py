@@ -6,6 +6,7 @@ nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}
 
 from __future__ import annotations
 
+import contextlib
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import lookup, policy, policy_rules
 from bloomery.operations.context import Context
-from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
 
@@ -78,36 +78,23 @@ def list_rows(
     host = filters.get("conductor")
     needed = ("uuid",) if host is None else ("uuid", "driver", "conductor_group")
     extra = tuple(name for name in needed if name not in columns)
-    query = _query(ctx, columns + extra, {**filters, "project": project}, page)
-    with ctx.services.db.read() as conn:
-        rows = db.list_rows(conn, query)
-    marker = rows[-1].uuid if page.is_full(rows) else None
-    if host is not None:
-        rows = [
-            row for row in rows if host == find_host(ctx, row.driver, row.conductor_group, row.uuid)
-        ]
-    return [row[: len(columns)] for row in rows] if extra else rows, marker
-
-
-def _query(
-    ctx: Context,
-    columns: tuple[str, ...],
-    filters: Mapping[str, Any],
-    page: Page,
-) -> db.Query:
     _check_filters(filters)
     equal = {name: filters[name] for name in EQUAL if name in filters}
-    if "chassis_uuid" in equal:
-        _check_chassis(ctx, equal["chassis_uuid"])
+    if equal.get("chassis_uuid") is not None:
+        with ctx.services.db.read() as conn:
+            if not db.chassis_exists(conn, equal["chassis_uuid"]):
+                raise errors.ChassisNotFound(chassis=equal["chassis_uuid"])
     include_children = bool(filters.get("include_children"))
     if "parent_node" in filters and not include_children:
-        equal["parent_node"] = _parent(ctx, filters["parent_node"])
-    return db.Query(
-        columns=columns,
+        equal["parent_node"] = filters["parent_node"]
+        with contextlib.suppress(errors.NodeNotFound):  # an unknown node has no children
+            equal["parent_node"] = policy.get_uuid(ctx, filters["parent_node"])
+    query = db.Query(
+        columns=columns + extra,
         equal=equal,
         among={"shard": filters["shard"]} if "shard" in filters else {},
         associated=filters.get("associated"),
-        project=filters.get("project"),
+        project=project,
         description_contains=filters.get("description_contains"),
         sharded=filters.get("sharded"),
         include_children=include_children or "parent_node" in equal,
@@ -116,6 +103,14 @@ def _query(
         marker=page.marker,
         limit=page.limit,
     )
+    with ctx.services.db.read() as conn:
+        rows = db.list_rows(conn, query)
+    marker = rows[-1].uuid if page.is_full(rows) else None
+    if host is not None:
+        rows = [
+            row for row in rows if host == find_host(ctx, row.driver, row.conductor_group, row.uuid)
+        ]
+    return [row[: len(columns)] for row in rows] if extra else rows, marker
 
 
 def _check_filters(filters: Mapping[str, Any]) -> None:
@@ -131,21 +126,6 @@ def _check_filters(filters: Mapping[str, Any]) -> None:
             reason=f'Unrecognized fault "{fault}" is specified, allowed faults are {FAULTS}',
         )
     attributes.check_text("description_contains", filters.get("description_contains"))
-
-
-def _check_chassis(ctx: Context, uuid: str) -> None:
-    try:
-        _require_chassis(ctx, uuid)
-    except errors.InvalidParameterValue:
-        raise errors.ChassisNotFound(chassis=uuid) from None
-
-
-def _parent(ctx: Context, ident: str) -> str:
-    """Return the UUID of the filter's parent; an unknown node has no children."""
-    try:
-        return policy.get_uuid(ctx, ident)
-    except errors.NodeNotFound:
-        return ident
 
 
 def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
@@ -171,7 +151,19 @@ def create(
     policy.authorize(ctx, "baremetal:node:create")
     fields = {name: value for name, value in fields.items() if value is not None}
     _check_fields(ctx, fields)
-    values = {"provision_state": state} | _stored(ctx, fields) | (also or {})
+    defaults = ctx.services.conf.default
+    values: Json = {
+        "provision_state": state,
+        "uuid": str(uuids.uuid4()),
+        "resource_class": defaults.default_resource_class,
+        "conductor_group": defaults.default_conductor_group.lower(),
+    }
+    values |= {n: rules.stored(n, value) for n, value in fields.items() if n not in ONLY_ACCEPTED}
+    if ctx.request.project is not None and _enrols_for_itself(ctx):
+        values["owner"] = ctx.request.project
+    if "parent_node" in values:
+        values["parent_node"] = _parent_uuid(ctx, values["parent_node"], values.get("owner"))
+    values |= also or {}
     with lookup.no_host_is_a_bad_request():
         conductor = ctx.services.rpc.conductor_for_node(
             driver=values["driver"],
@@ -213,22 +205,6 @@ def _enrols_for_itself(ctx: Context) -> bool:
     return own and ctx.request.system_scope != "all" and policy.may(ctx, rule)
 
 
-def _stored(ctx: Context, fields: Json) -> Json:
-    """Return the fields for the conductor: parsed booleans, UUIDs for idents, defaults."""
-    defaults = ctx.services.conf.default
-    values: Json = {
-        "uuid": str(uuids.uuid4()),
-        "resource_class": defaults.default_resource_class,
-        "conductor_group": defaults.default_conductor_group.lower(),
-    }
-    values |= {n: rules.stored(n, value) for n, value in fields.items() if n not in ONLY_ACCEPTED}
-    if ctx.request.project is not None and _enrols_for_itself(ctx):
-        values["owner"] = ctx.request.project
-    if "parent_node" in values:
-        values["parent_node"] = _parent_uuid(ctx, values["parent_node"], values.get("owner"))
-    return values
-
-
 def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
     """Return the UUID of a new node's parent, which must have the same owner."""
     uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
@@ -239,20 +215,6 @@ def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
             reason=f"cannot set parent_node to {ident}: it has another owner",
         )
     return uuid
-
-
-def _refuse_circle(ctx: Context, node: Any, parent: str) -> None:
-    """Refuse a parent below the node: both would vanish from lists."""
-    seen: set[str] = set()
-    above: str | None = parent
-    while above is not None and above not in seen:
-        if above == node.uuid:
-            raise errors.InvalidParameterValue(
-                reason=f"cannot set parent_node of node {node.uuid} to {parent}: that is the node "
-                "itself, or a child of it",
-            )
-        seen.add(above)
-        above = lookup.row(ctx, above, ("parent_node",)).parent_node
 
 
 # ------------------------------------------------------------------------------------- update
@@ -292,61 +254,62 @@ def update(
     if reset_interfaces:
         rules.check_reset(patch)
     node = lookup.row(ctx, ident)
-    _check_state(node, patch, terms)
-    _check_owner(ctx, node, patch)
+    _check_update(ctx, node, patch, while_inspecting=terms.while_inspecting)
     terms.check_names(patch)
     patch = [_resolved(ctx, node, operation) for operation in rules.stored_patch(patch)]
-    conductor = _conductor_after(ctx, node, patch)
-    conductor.update_node(ctx.request, node.uuid, patch, bool(reset_interfaces))
-    return str(node.uuid)
-
-
-def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
-    rules.refuse_while_busy(node, patch)
-    if rules.frees_instance_only(patch) and node.maintenance:
-        return
-    state = node.provision_state
-    if state == State.INSPECTING and not terms.while_inspecting:
-        raise errors.Conflict(
-            reason=f"Cannot update node {errors.name_of(node)} while it is in state {state}; "
-            "wait for the inspection to end.",
-        )
-
-
-def _check_owner(ctx: Context, node: Any, patch: Patch) -> None:
-    """Let only callers with the rule change the owner of a node in use."""
-    if node.provision_state != State.ACTIVE or "owner" not in patches.roots(patch):
-        return
-    rule = "baremetal:node:update_owner_provisioned"
-    if not policy.may(ctx, rule, policy.node_target(node)):
-        raise errors.Conflict(
-            reason=f"cannot change the owner of node {errors.name_of(node)} while it is in state "
-            f"{node.provision_state}: policy {rule} does not allow it to you",
-        )
-
-
-def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
-    """Return an operation with the parent's UUID; a chassis must exist."""
-    if operation["op"] == "remove" or operation["value"] is None:
-        return operation
-    if operation["path"] == "/chassis_uuid":
-        _require_chassis(ctx, operation["value"])
-    if operation["path"] == "/parent_node":
-        parent = _parent_uuid(ctx, operation["value"], node.owner)
-        _refuse_circle(ctx, node, parent)
-        return operation | {"value": parent}
-    return operation
-
-
-def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
-    """Return the conductor of the patched node, which applies the patch."""
     values = patches.last_values(patch)
-    with lookup.no_host_is_a_bad_request():
-        return ctx.services.rpc.conductor_for_node(
+    with lookup.no_host_is_a_bad_request():  # that of the patched node applies the patch
+        conductor = ctx.services.rpc.conductor_for_node(
             driver=values.get("driver", node.driver),
             group=values.get("conductor_group", node.conductor_group),
             uuid=node.uuid,
         )
+    conductor.update_node(ctx.request, node.uuid, patch, bool(reset_interfaces))
+    return str(node.uuid)
+
+
+def _check_update(ctx: Context, node: Any, patch: Patch, *, while_inspecting: bool) -> None:
+    """Refuse a patch that the node's state forbids."""
+    rules.refuse_while_busy(node, patch)
+    state, name = node.provision_state, errors.name_of(node)
+    frees_instance = rules.frees_instance_only(patch) and node.maintenance
+    if state == State.INSPECTING and not while_inspecting and not frees_instance:
+        raise errors.Conflict(
+            reason=f"Cannot update node {name} while it is in state {state}; "
+            "wait for the inspection to end.",
+        )
+    rule = "baremetal:node:update_owner_provisioned"
+    is_moved = state == State.ACTIVE and "owner" in patches.roots(patch)
+    if is_moved and not policy.may(ctx, rule, policy.node_target(node)):
+        raise errors.Conflict(
+            reason=f"cannot change the owner of node {name} while it is in state "
+            f"{state}: policy {rule} does not allow it to you",
+        )
+
+
+def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
+    """Return an operation with the parent's UUID; a chassis must exist.
+
+    A parent below the node is refused: both would vanish from lists.
+    """
+    if operation["op"] == "remove" or operation["value"] is None:
+        return operation
+    if operation["path"] == "/chassis_uuid":
+        _require_chassis(ctx, operation["value"])
+    if operation["path"] != "/parent_node":
+        return operation
+    parent = _parent_uuid(ctx, operation["value"], node.owner)
+    seen: set[str] = set()
+    ancestor: str | None = parent
+    while ancestor is not None and ancestor not in seen:
+        if ancestor == node.uuid:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot set parent_node of node {node.uuid} to {parent}: that is the node "
+                "itself, or a child of it",
+            )
+        seen.add(ancestor)
+        ancestor = lookup.row(ctx, ancestor, ("parent_node",)).parent_node
+    return operation | {"value": parent}
 
 
 # ------------------------------------------------------------------------------------- delete

@@ -21,7 +21,7 @@ from bloomery.model.noun import Noun
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
-from bloomery.operations.policy_rules import MASKS, STEP_RULES
+from bloomery.operations.policy_rules import MASKS, RULES, STEP_RULES
 
 READ: Final = "baremetal:node:get"  # without it, a node does not exist for the caller
 GUARDED: Final = ("last_error", "reservation", "driver_internal_info", "driver_info")
@@ -30,6 +30,8 @@ OWN: Final = {
     "baremetal:node:create": "baremetal:node:create:self_owned_node",
     "baremetal:node:delete": "baremetal:node:delete:self_owned_node",
 }
+_ASKED_RULES: Final = tuple(rule.name for rule in RULES if ":" in rule.name)
+_OWNERS: Final = ("node.owner", "node.lessee", "runbook.owner", "allocation.owner", "project_id")
 LOG = logging.getLogger(__name__)
 
 
@@ -45,11 +47,9 @@ def may(ctx: Context, rule: str, target: Target | None = None) -> bool:
     if not policies.enforced or policies.allow(ctx.request, rule, target or {}):
         return True
     own = OWN.get(rule)
-    return own is not None and _manages_own(ctx) and policies.allow(ctx.request, own, target or {})
-
-
-def _manages_own(ctx: Context) -> bool:
-    return ctx.services.conf.api.project_admin_can_manage_own_nodes
+    if own is None or not ctx.services.conf.api.project_admin_can_manage_own_nodes:
+        return False
+    return policies.allow(ctx.request, own, target or {})
 
 
 def bare_fields(ctx: Context) -> tuple[str, ...]:
@@ -246,3 +246,19 @@ def _refused(ctx: Context, rule: str) -> errors.Forbidden:
     LOG.info("request %s refused: policy %s, user %s, project %s, roles %s",
              who.request_id, rule, who.user, who.project, who.roles)  # fmt: skip
     return errors.Forbidden(rule=rule)
+
+
+def describe_caller(ctx: Context) -> dict[str, Any]:
+    """Return user, project, roles, and each rule with whether it is granted.
+
+    A rule is asked about an object of the caller's own project.  Raises Forbidden.
+    """
+    authorize(ctx, "baremetal:caller:get")
+    own = dict.fromkeys(_OWNERS, ctx.request.project)
+    return {
+        "auth_strategy": ctx.services.conf.default.auth_strategy,
+        "user": ctx.request.user_name or ctx.request.user,
+        "project": ctx.request.project,
+        "roles": list(ctx.request.roles),
+        "rules": {rule: may(ctx, rule, own) for rule in _ASKED_RULES},
+    }

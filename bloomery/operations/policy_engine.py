@@ -62,7 +62,10 @@ class Policies:
                 reason=f"cannot find {self._file} ([oslo_policy]policy_file)",
             )
         if self.enforced or self._files():
-            self._load_at_start()
+            try:
+                self._load(_signature(self._files()))
+            except (OSError, policy_files.Unusable) as exc:
+                raise errors.CannotStart(reason=str(exc)) from exc
 
     def allow(self, request: Request, rule: str, target: Target) -> bool:
         """Check a rule.  Without an engine it fails: only secrets are checked then."""
@@ -100,12 +103,6 @@ class Policies:
         candidates = [self._file, *(path for paths in inside for path in paths)]
         return [path for path in candidates if path.is_file()]
 
-    def _load_at_start(self) -> None:
-        try:
-            self._load(_signature(self._files()))
-        except (OSError, policy_files.Unusable) as exc:
-            raise errors.CannotStart(reason=str(exc)) from exc
-
     def _reload_if_changed(self, request: Request) -> None:
         """Check the files for changes once per request.
 
@@ -128,7 +125,9 @@ class Policies:
         rules.update(changed)
         self.enforcer = enforcer = _enforcer(rules)
         decide = functools.partial(_decide, enforcer, self._constants)
-        self._decide = decide if _asks_others(rules) else functools.lru_cache(DECISIONS)(decide)
+        # a check may call a server over HTTP, whose answer may change
+        asks_others = any(_REMOTE.search(str(check)) for check in rules.values())
+        self._decide = decide if asks_others else functools.lru_cache(DECISIONS)(decide)
         self._signature = signature
         LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
         asked = _NAMES if self.enforced else sorted(set(MASKS.values()))
@@ -232,8 +231,3 @@ def _decide(
 
 def _without_none(facts: Facts) -> dict[str, Any]:
     return {name: value for name, value in facts if value is not None}
-
-
-def _asks_others(rules: Mapping[str, Check]) -> bool:
-    """Does a check call a server over HTTP, whose answer may change?"""
-    return any(_REMOTE.search(str(check)) for check in rules.values())

@@ -25,32 +25,30 @@ def read(files: Sequence[Path]) -> dict[str, Check]:
     """Return the checks of all files by rule; later files win.  Raises Unusable."""
     rules: dict[str, Check] = {}
     for path in files:
-        rules.update(_read(path))
-    return rules
+        import yaml
 
-
-def _read(path: Path) -> dict[str, Check]:
-    import yaml
-
-    try:
-        text = path.read_text()
-        rules = yaml.safe_load(text)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except OSError as exc:
-        raise _unusable(path, None, f"{exc.strerror}; make it readable, or move it away") from exc
-    except (yaml.YAMLError, ValueError) as exc:
-        mark = getattr(exc, "problem_mark", None)
-        problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-        advice = f"it is not YAML ({problem}); write {_EXAMPLE}"
-        raise _unusable(path, mark and mark.line + 1, advice) from exc
-    if rules is None:
-        return {}
-    if not isinstance(rules, dict):
-        raise _unusable(path, root.start_mark.line + 1, f"there is no rule; write {_EXAMPLE}")
-    lines = {key.value: key.start_mark.line + 1 for key, _ in root.value}
-    for name, check in rules.items():
-        if fault := _fault(name, check):
-            raise _unusable(path, lines.get(str(name)), f"{fault}; mend it, or take the rule out")
+        try:
+            text = path.read_text()
+            of_file = yaml.safe_load(text)
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+        except OSError as exc:
+            advice = f"{exc.strerror}; make it readable, or move it away"
+            raise _unusable(path, None, advice) from exc
+        except (yaml.YAMLError, ValueError) as exc:
+            mark = getattr(exc, "problem_mark", None)
+            problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+            advice = f"it is not YAML ({problem}); write {_EXAMPLE}"
+            raise _unusable(path, mark and mark.line + 1, advice) from exc
+        if of_file is None:
+            continue
+        if not isinstance(of_file, dict):
+            raise _unusable(path, root.start_mark.line + 1, f"there is no rule; write {_EXAMPLE}")
+        lines = {key.value: key.start_mark.line + 1 for key, _ in root.value}
+        for name, check in of_file.items():
+            if fault := _fault(name, check):
+                advice = f"{fault}; mend it, or take the rule out"
+                raise _unusable(path, lines.get(str(name)), advice)
+        rules.update(of_file)
     return rules
 
 

@@ -340,16 +340,15 @@ _OF_PATHS: Final = {
 
 def of_patch(patch: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the policies of a patch, one per path; its paths may be any text."""
-    suffixes = dict.fromkeys(_suffix(each) for each in patch)
-    return [f"baremetal:node:{rule}" for rule in suffixes or ("update",)]
-
-
-def _suffix(operation: Mapping[str, Any]) -> str:
-    name = operation["path"].removeprefix("/").split("/")[0]
-    if name.endswith("_interface"):
-        return "update:driver_interfaces"
-    if name == "automated_clean" and not strutils.bool_from_string(
-        operation.get("value"), default=True
-    ):
-        return "disable_cleaning"  # by any word for false
-    return _OF_PATHS.get(name, "update")
+    suffixes = []
+    for operation in patch:
+        name = operation["path"].removeprefix("/").split("/")[0]
+        suffix = _OF_PATHS.get(name, "update")
+        if name.endswith("_interface"):
+            suffix = "update:driver_interfaces"
+        elif name == "automated_clean" and not strutils.bool_from_string(
+            operation.get("value"), default=True
+        ):
+            suffix = "disable_cleaning"  # by any word for false
+        suffixes.append(suffix)
+    return [f"baremetal:node:{suffix}" for suffix in dict.fromkeys(suffixes) or ("update",)]

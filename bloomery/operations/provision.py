@@ -30,6 +30,10 @@ RULE: Final = "baremetal:node:set_provision_state"
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 STEP_LISTS: Final = ("clean_steps", "deploy_steps", "service_steps")
 DEPLOY_VERBS: Final = ("active", "rebuild")
+_TAKERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "clean_steps": ("clean",), "deploy_steps": DEPLOY_VERBS, "service_steps": ("service",),
+    "rescue_password": ("rescue",),
+}  # fmt: skip
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # without backtracking
 _CONFIGDRIVE_SCHEMES: Final = ("http", "https")  # that agents fetch
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
@@ -91,45 +95,28 @@ def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
 def list_verbs(ctx: Context, node: Any) -> list[Json]:
     """Return each verb, and why the caller may not use it on the node now; ``node``: a row."""
     is_granted = policy.may(ctx, RULE, policy.node_target(node))
-    refusals = [
-        _refusal(node, verb.target) if is_granted else str(errors.Forbidden(rule=RULE))
-        for verb in states.VERB_LIST
-    ]
-    return [
-        {
+    documents = []
+    for verb in states.VERB_LIST:
+        reason = None if is_granted else str(errors.Forbidden(rule=RULE))
+        if is_granted:
+            try:
+                _check_now(node, verb.target)
+            except errors.Failure as exc:  # in words that are alike for all verbs
+                reason = exc.obstacle.format(**exc.facts) or errors.brief(exc)
+        documents.append({
             "verb": verb.name,
             "target": verb.target,
             "allowed": reason is None,
             "reason": reason,
             "loses_data": verb.loses_data,
-        }
-        for verb, reason in zip(states.VERB_LIST, refusals, strict=True)
-    ]
-
-
-def _refusal(node: Any, verb: str) -> str | None:
-    """Return why the node takes no such verb now, in words that are alike for all such verbs."""
-    try:
-        _check_now(node, verb)
-    except errors.Failure as exc:
-        return exc.obstacle.format(**exc.facts) or errors.brief(exc)
-    return None
+        })  # fmt: skip
+    return documents
 
 
 def _check_now(node: Any, verb: Any) -> None:
+    """Raise unless the state has an edge for the verb; a busy node refuses any word."""
     if verb in DEPLOY_VERBS:
         verbs.refuse_in_maintenance(node, verb)
-    _check_state(node, verb)
-
-
-def _step_rules(body: Json) -> list[str]:
-    """Return the further rules for explicit steps; a runbook has a rule of its own."""
-    named = [] if body.get("runbook") else ["clean_steps", "service_steps"]
-    return [f"{RULE}:{name}" for name in named if body.get(name)]
-
-
-def _check_state(node: Any, verb: Any) -> None:
-    """Raise unless the state has an edge for the verb; a busy node refuses any word."""
     try:
         verbs.require_edge(node, verb)
     except errors.InvalidStateRequested:
@@ -140,6 +127,12 @@ def _check_state(node: Any, verb: Any) -> None:
             holder=node.reservation,
             action=node.reserved_for or "",
         ) from None
+
+
+def _step_rules(body: Json) -> list[str]:
+    """Return the further rules for explicit steps; a runbook has a rule of its own."""
+    named = [] if body.get("runbook") else ["clean_steps", "service_steps"]
+    return [f"{RULE}:{name}" for name in named if body.get(name)]
 
 
 def check_allowed_steps(conf: Conf, body: Json) -> None:
@@ -161,91 +154,62 @@ def read_arguments(
     ``terms.admit`` is called for ("configdrive", verb), ("configdrive", "object"), ("configdrive",
     "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
     """
-    _check_configdrive(verb, body.get("configdrive"), terms.admit)
+    configdrive, disable_ramdisk = body.get("configdrive"), body.get("disable_ramdisk")
+    if configdrive:
+        _check_configdrive(verb, configdrive, terms.admit)
     if body.get("deploy_steps") is not None:
         terms.admit("deploy_steps")
-    _check_disable_ramdisk(verb, body.get("disable_ramdisk"), terms.admit)
-    planned = _planned(ctx, verb, body, node_uuid, terms)
-    _check_belonging(verb, body)
-    user_steps = _steps(verb, body) if planned is None else planned.steps
+    if disable_ramdisk is not None:
+        terms.admit("disable_ramdisk", verb)
+        if verb not in STEPS_OF:
+            raise _misplaced("disable_ramdisk", verb, "clean and service")
+    user_steps = None
+    if body.get("runbook"):
+        terms.admit("runbook")
+        planned = runbooks.plan(ctx, body["runbook"], node_uuid, by_name=terms.runbooks_by_name)
+        user_steps, disable_ramdisk = planned.steps, disable_ramdisk or planned.disable_ramdisk
+        if any(body.get(name) for name in STEPS_OF.values()):
+            raise errors.Invalid(reason="give a runbook or steps, not both")
+        if verb not in STEPS_OF:
+            raise _misplaced("runbook", verb, "clean and service")
+        check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: user_steps})
+        if planned.of_project:
+            policy.authorize_steps(ctx, lookup.row(ctx, node_uuid, lookup.OWNED), user_steps)
+    for name, takers in _TAKERS.items():
+        is_given = body.get(name) is not None if name == "rescue_password" else body.get(name)
+        if is_given and verb not in takers:
+            raise _misplaced(name, verb, " and ".join(takers))
+    if user_steps is None:
+        user_steps = _steps(verb, body)
     user_steps = _with_children(ctx, node_uuid, user_steps, _step_rules(body))
+    password = body.get("rescue_password") if verb == "rescue" else None
+    if verb == "rescue" and not (password and password.strip()):
+        raise errors.Invalid(reason="A non-empty rescue_password is required for target rescue")
     return ProvisionArguments(
-        configdrive=body.get("configdrive"),
+        configdrive=configdrive,
         steps=user_steps,
-        rescue_password=_password(verb, body),
-        disable_ramdisk=bool(
-            body.get("disable_ramdisk") or (planned is not None and planned.disable_ramdisk),
-        ),
+        rescue_password=password,
+        disable_ramdisk=bool(disable_ramdisk),
     )
 
 
-def _check_configdrive(verb: str, configdrive: Any, admit: Admit) -> None:
-    if not configdrive:
-        return
+def _check_configdrive(verb: str, configdrive: Json | str, admit: Admit) -> None:
+    """Accept an object, a URL, or text in base64's alphabet; the image inside is not checked."""
     if verb not in DEPLOY_VERBS:
         raise _misplaced("configdrive", verb, "active and rebuild")
     admit("configdrive", verb)
     if isinstance(configdrive, dict):
-        _check_configdrive_object(configdrive, admit)
-    else:
-        _check_configdrive_text(configdrive)
-
-
-def _check_configdrive_object(configdrive: Json, admit: Admit) -> None:
-    admit("configdrive", "object")
-    if "vendor_data" in configdrive:
-        admit("configdrive", "vendor_data")
-    try:
-        _CONFIGDRIVE.validate(configdrive)
-    except jsonschema_rs.ValidationError as exc:
-        raise errors.Invalid(reason=f"Schema error for configdrive: {exc.message}") from None
-
-
-def _check_configdrive_text(configdrive: str) -> None:
-    """Accept a URL, or text in base64's alphabet; the image inside is not checked."""
-    if "://" in configdrive:
+        admit("configdrive", "object")
+        if "vendor_data" in configdrive:
+            admit("configdrive", "vendor_data")
+        try:
+            _CONFIGDRIVE.validate(configdrive)
+        except jsonschema_rs.ValidationError as exc:
+            raise errors.Invalid(reason=f"Schema error for configdrive: {exc.message}") from None
+    elif "://" in configdrive:
         attributes.check_url("configdrive", configdrive, _CONFIGDRIVE_SCHEMES)
     elif _BASE64.fullmatch(configdrive) is None:
         raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
-
-
-def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit) -> None:
-    if disable_ramdisk is None:
-        return
-    admit("disable_ramdisk", verb)
-    if verb not in STEPS_OF:
-        raise _misplaced("disable_ramdisk", verb, "clean and service")
-
-
-def _planned(
-    ctx: Context, verb: str, body: Json, node_uuid: str, terms: ProvisionTerms
-) -> runbooks.Plan | None:
-    """Return the runbook's plan, if one is named; an empty name is none."""
-    ident = body.get("runbook")
-    if not ident:
-        return None
-    terms.admit("runbook")
-    planned = runbooks.plan(ctx, ident, node_uuid, by_name=terms.runbooks_by_name)
-    if any(body.get(name) for name in STEPS_OF.values()):
-        raise errors.Invalid(reason="give a runbook or steps, not both")
-    if verb not in STEPS_OF:
-        raise _misplaced("runbook", verb, "clean and service")
-    check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: planned.steps})
-    if planned.of_project:
-        policy.authorize_steps(ctx, lookup.row(ctx, node_uuid, lookup.OWNED), planned.steps)
-    return planned
-
-
-def _check_belonging(verb: str, body: Json) -> None:
-    """Refuse arguments that do not belong to the verb."""
-    if body.get("clean_steps") and verb != "clean":
-        raise _misplaced("clean_steps", verb, "clean")
-    if body.get("deploy_steps") and verb not in DEPLOY_VERBS:
-        raise _misplaced("deploy_steps", verb, "active and rebuild")
-    if body.get("service_steps") and verb != "service":
-        raise _misplaced("service_steps", verb, "service")
-    if body.get("rescue_password") is not None and verb != "rescue":
-        raise _misplaced("rescue_password", verb, "rescue")
 
 
 def _steps(verb: str, body: Json) -> list[Json]:
@@ -277,7 +241,14 @@ def _with_children(
     for step in chosen:
         limit = step.get("limit_child_node_execution")
         for uuid in limit or ():
-            _check_named_child(ctx, node_uuid, uuid, children, rules)
+            if idents.is_uuid(uuid):  # NodeNotFound also for a node that the caller may not see
+                policy.authorize_node(ctx, uuid, *rules)
+                lookup.uuid_of(ctx, uuid)
+            if uuid not in children:
+                raise errors.InvalidParameterValue(
+                    reason=f"limit_child_node_execution names {uuid!r}, which is no child of node "
+                    f"{node_uuid}",
+                )
         for child in () if limit else children.values():
             hidden = errors.InvalidParameterValue(
                 reason=f"some child nodes of node {node_uuid} are not yours; name those that are "
@@ -289,29 +260,6 @@ def _with_children(
         if step.get("execute_on_child_nodes") else step
         for step in user_steps
     ]  # fmt: skip
-
-
-def _check_named_child(
-    ctx: Context, node_uuid: str, uuid: Any, children: Mapping[str, Any], rules: list[str]
-) -> None:
-    """Raise NodeNotFound, also for a node that the caller may not see; InvalidParameterValue."""
-    if idents.is_uuid(uuid):
-        policy.authorize_node(ctx, uuid, *rules)
-        lookup.uuid_of(ctx, uuid)
-    if uuid not in children:
-        raise errors.InvalidParameterValue(
-            reason=f"limit_child_node_execution names {uuid!r}, which is no child of node "
-            f"{node_uuid}",
-        )
-
-
-def _password(verb: str, body: Json) -> str | None:
-    if verb != "rescue":
-        return None
-    password = body.get("rescue_password")
-    if not password or not password.strip():
-        raise errors.Invalid(reason="A non-empty rescue_password is required for target rescue")
-    return str(password)
 
 
 def _misplaced(name: str, verb: str, takers: str) -> errors.Invalid:

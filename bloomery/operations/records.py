@@ -1,4 +1,4 @@
-"""Records of any noun: read, list, create, change and delete.
+"""Records of any noun: read, list, create, change and delete; events of ports.
 
     records.create(ctx, PORT, {"address": mac, "node_uuid": node})
     records.update(ctx, PORT, "eth0", [{"op": "replace", "path": "/extra/rack", "value": 7}])
@@ -9,6 +9,7 @@ caller does not have yet.
 
 from __future__ import annotations
 
+import logging
 import uuid as uuids
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
@@ -26,8 +27,12 @@ from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
+LOG = logging.getLogger(__name__)
+
 Json = dict[str, Any]
 NODE_COLUMNS: Final = ("node_uuid", "node_ident")
+PORT_EVENTS: Final = ("network.bind_port", "network.unbind_port", "network.delete_port")
+_EVENT_UUIDS: Final = ("port_id", "device_id", "binding:host_id")
 
 
 def get(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
@@ -94,9 +99,16 @@ def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -
     """Create a record; return its UUID.  ``body`` has passed the schema."""
     policy.authorize_new_record(ctx, noun, body)
     attributes.refuse_sealed_in(body)
-    node = _node_of_body(ctx, noun, body) if noun.of_node else None
-    values: Json = {"uuid": str(uuids.uuid4())}
-    if node is not None:
+    node, values = None, {"uuid": str(uuids.uuid4())}
+    if noun.of_node:
+        idents_of_node = [body[name] for name in noun.node_arguments if body.get(name) is not None]
+        if len(idents_of_node) != 1:
+            raise errors.InvalidParameterValue(
+                reason=f"a {noun.name} needs exactly one of {' and '.join(noun.node_arguments)}",
+            )
+        if body.get("node_uuid") is not None:
+            idents.check_uuid("node_uuid", body["node_uuid"])
+        node = lookup.row(ctx, _node_uuid(ctx, noun, idents_of_node[0], "create"))
         values["node_uuid"] = node.uuid
         body = {name: value for name, value in body.items() if name not in NODE_COLUMNS}
     values |= {n: checked(noun, n, value) for n, value in body.items() if value is not None}
@@ -104,17 +116,6 @@ def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -
     _refuse_under_inspection(noun, "create", node, waived)
     _conductor(ctx, node).create_record(ctx.request, noun.name, values)
     return str(values["uuid"])
-
-
-def _node_of_body(ctx: Context, noun: Noun, body: Json) -> Any:
-    named = [body[name] for name in noun.node_arguments if body.get(name) is not None]
-    if len(named) != 1:
-        raise errors.InvalidParameterValue(
-            reason=f"a {noun.name} needs exactly one of {' and '.join(noun.node_arguments)}",
-        )
-    if body.get("node_uuid") is not None:
-        idents.check_uuid("node_uuid", body["node_uuid"])
-    return lookup.row(ctx, _node_uuid(ctx, noun, named[0], "create"))
 
 
 def _node_uuid(ctx: Context, noun: Noun, ident: Any, verb: str) -> str:
@@ -166,9 +167,13 @@ def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | No
         if name not in noun.objects:
             raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
         return operation
-    if name in noun.pinned:
-        if not (is_removal and name in NODE_COLUMNS):
-            _refuse_move(ctx, noun, row, name, value)
+    if name in noun.pinned:  # only its current value, for which the node's name will do
+        if is_removal and name in NODE_COLUMNS:
+            return None
+        if name in NODE_COLUMNS:
+            name, value = "node_uuid", _node_uuid(ctx, noun, value, "update")
+        if value != getattr(row, name):
+            raise pinned_change(noun, row.uuid, name, value)
         return None
     if value is None and name in noun.kept:
         raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
@@ -188,14 +193,6 @@ def _require_portgroup(ctx: Context, uuid: str | None) -> None:
     """Raise unless the caller may read the port group."""
     if uuid is not None and ctx.services.policies.enforced:
         policy.authorize_record(ctx, nouns.PORTGROUP, uuid)
-
-
-def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> None:
-    """Allow a pinned attribute only with its current value; the node's name equals its UUID."""
-    if name in NODE_COLUMNS:
-        name, value = "node_uuid", _node_uuid(ctx, noun, value, "update")
-    if value != getattr(row, name):
-        raise pinned_change(noun, row.uuid, name, value)
 
 
 def destroy(ctx: Context, noun: Noun, ident: str) -> None:
@@ -222,3 +219,20 @@ def _conductor(ctx: Context, node: Any) -> Conductor:
         return ctx.services.rpc.any_conductor()
     with lookup.no_host_is_a_bad_request():
         return lookup.conductor_of(ctx, node)
+
+
+def log_port_events(ctx: Context, events: Sequence[dict[str, Any]]) -> None:
+    """Log events of ports from other services, all or none, as Ironic does.
+
+    Raises InvalidUUID, InvalidMAC (400).
+    """
+    policy.authorize(ctx, "baremetal:events:post")
+    for event in events:
+        for name in _EVENT_UUIDS:
+            if event.get(name) is not None:
+                idents.check_uuid(name, event[name])
+        idents.mac(event["mac_address"])
+    for event in events:
+        LOG.info(
+            "event %s: port %s, address %s", event["event"], event["port_id"], event["mac_address"]
+        )

@@ -1,14 +1,19 @@
-"""The state of the site beside its nodes: conductors, flows, stacks, sinks, database."""
+"""The state of the site beside its nodes, and its readiness, for load balancers."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 import bloomery
+from bloomery import errors
 from bloomery.db import event_cursors, schema, stacks, steps, webhooks
-from bloomery.db.engine import Database
 from bloomery.operations import conductors, policy
-from bloomery.operations.context import Context
+from bloomery.operations.context import Context, Services
+from bloomery.rpc import ring
 
 Json = dict[str, Any]
 
@@ -19,6 +24,7 @@ def describe(ctx: Context) -> Json:
     """Return how the site stands; ``fleet.describe`` counts its nodes."""
     policy.authorize(ctx, RULE)
     db = ctx.services.db
+    pool = db.pool
     with db.read() as conn:
         flows = steps.count_open_flows(conn)
         stack_states = stacks.count_by_state(conn)
@@ -33,17 +39,46 @@ def describe(ctx: Context) -> Json:
             {"sink": sink, "lag_s": round(lag_s, 1), "is_parked": sink in parked}
             for sink, lag_s in lags.items()
         ],
-        "database": _database(db),
+        "database": {
+            "kind": db.backend,
+            "schema": schema.revision_of(db),
+            "refusal": None if db.refusal is None else str(db.refusal),
+            "connections_in_use": None if pool is None else pool.in_use,
+            "connections_limit": None if pool is None else pool.most,
+        },
         "message_broker_connected": ctx.services.rpc.is_connected,
     }
 
 
-def _database(db: Database) -> Json:
-    pool = db.pool
+def readiness_checks(services: Services) -> dict[str, Callable[[], list[str]]]:
+    """Return the checks of the service's parts, by name."""
     return {
-        "kind": db.backend,
-        "schema": schema.revision_of(db),
-        "refusal": None if db.refusal is None else str(db.refusal),
-        "connections_in_use": None if pool is None else pool.in_use,
-        "connections_limit": None if pool is None else pool.most,
+        "the database": functools.partial(list_missing, services),
+        "the message broker": services.rpc.missing,
     }
+
+
+def list_missing(services: Services) -> list[str]:
+    """Return the missing parts of the service; an empty list: it is ready.
+
+    Reads the conductors again: two statements.  A database without writes is reported alone, since
+    heartbeats fail with it.
+    """
+    if services.db.refusal is not None:
+        return [str(services.db.refusal)]
+    of_conductors = services.rpc.ring
+    try:
+        of_conductors.refresh()
+    except errors.Failure as exc:
+        return [str(exc)]
+    except sa.exc.SQLAlchemyError as exc:
+        return [f"the database cannot be read: {type(exc).__name__}"]
+    registered = of_conductors.list_conductors()
+    hosts = [conductor.hostname for conductor in registered if conductor.alive]
+    if not hosts:
+        return [ring.why_nobody(registered)]
+    return [
+        f"conductor {host} is on line and cannot be reached from here: its nodes answer 503 until "
+        f"it is back, or silent for {services.conf.conductor.heartbeat_timeout} s"
+        for host in services.rpc.unreachable(hosts)
+    ]

@@ -11,7 +11,7 @@ on nodes of the same driver and resource class.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,7 +22,6 @@ import sqlalchemy as sa
 from bloomery import errors, secrets
 from bloomery.db import nodes, rows, steps, timelines
 from bloomery.db.timelines import EVENT, STEP, Position, StepKey
-from bloomery.model.node import Node
 from bloomery.model.step import ABORTED, OPEN_RUNS, Run, StepRun
 from bloomery.operations import policy
 from bloomery.operations.context import Context
@@ -44,11 +43,9 @@ class Durations:
     def usual(self) -> Json | None:
         if not self.values:
             return None
-        median, late = statistics.median(self.values), self.values[self._rank()]
-        return {"runs": len(self.values), "median_s": round(median, 3), "p95_s": round(late, 3)}
-
-    def _rank(self) -> int:
-        return min(int(len(self.values) * _LATE_PART), len(self.values) - 1)
+        count, median = len(self.values), statistics.median(self.values)
+        late = self.values[min(int(count * _LATE_PART), count - 1)]
+        return {"runs": count, "median_s": round(median, 3), "p95_s": round(late, 3)}
 
     def median_beyond_s(self, elapsed_s: float) -> float | None:
         """Return the median of the runs that took longer than ``elapsed_s``."""
@@ -68,17 +65,38 @@ def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Jso
     uuid = policy.get_uuid(ctx, ident, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)
-        listed = _list_rows(conn, uuid, limit, _position(conn, uuid, marker))
+        after = None if marker is None else _position(conn, uuid, marker)
+        entries = [
+            (Position(row[column], kind, row["id"]), row)
+            for kind, column in ((STEP, "started_at"), (EVENT, "created_at"))
+            for row in timelines.list_rows(conn, uuid, kind, limit=limit, after=after)
+        ]
+        entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:limit]
         open_runs = steps.list_open(conn, uuid)
-        compared = _compare(conn, node, [*map(_key_of_run, open_runs), *_keys(listed)])
+        keys = [_key_of_run(run) for run in open_runs]
+        keys += [
+            StepKey(row["phase"], row["interface"], row["step"])
+            for position, row in entries
+            if position.kind == STEP
+        ]
+        # the durations of steps on similar nodes: a statement each, for a limited number
+        kind = {"driver": node.driver, "resource_class": node.resource_class}
+        compared: dict[StepKey, Durations] = {}
+        for key in list(dict.fromkeys(keys))[:_STEPS_COMPARED]:
+            durations = timelines.list_durations(conn, key, most=_RUNS_COMPARED, **kind)  # type: ignore[arg-type]
+            compared[key] = Durations(sorted(durations))
     return {
         "uuid": node.uuid,
         "name": node.name,
         "provision_state": node.provision_state,
         "target_provision_state": node.target_provision_state,
-        "compared_with": {"driver": node.driver, "resource_class": node.resource_class},
+        "compared_with": kind,
         "running": _running(open_runs, compared, rows.now()),
-        "timeline": [_entry(kind, row, compared) for kind, row in listed],
+        "timeline": [
+            {"marker": f"{position.kind}{row['id']}"}
+            | (_step(row, compared) if position.kind == STEP else _event(row))
+            for position, row in entries
+        ],
     }
 
 
@@ -113,30 +131,24 @@ def _find_flow(
         runs = list_runs(conn, node.uuid)
     if not runs:
         return None
-    is_hidden = "last_error" in policy.hidden_fields(ctx, node.owner, node.lessee)
+    failed = next((run for run in runs if run.state == Run.FAILED), None)
+    skipped = next((run for run in runs if run.state == Run.SKIPPED), None)
+    error = None
+    if failed is not None:
+        is_hidden = "last_error" in policy.hidden_fields(ctx, node.owner, node.lessee)
+        error = f"step {failed.step.name} failed" if is_hidden else str(secrets.mask(failed.error))
+    elif skipped is not None:
+        error = f"step {skipped.step.name} did not come to its end"
     return FlowOutcome(
         request_id=runs[0].request_id,
         is_open=any(run.state in OPEN_RUNS for run in runs),
-        error=_error_of(runs, is_hidden=is_hidden),
+        error=error,
         is_aborted=any(ABORTED in (run.error or "") for run in runs),
     )
 
 
-def _error_of(runs: Sequence[StepRun], *, is_hidden: bool) -> str | None:
-    """Return the first error of a flow's steps, or None."""
-    failed = next((run for run in runs if run.state == Run.FAILED), None)
-    if failed is not None:
-        return f"step {failed.step.name} failed" if is_hidden else str(secrets.mask(failed.error))
-    skipped = next((run for run in runs if run.state == Run.SKIPPED), None)
-    return None if skipped is None else f"step {skipped.step.name} did not come to its end"
-
-
-# ------------------------------------------------------------------------------------- its rows
-
-
-def _position(conn: sa.Connection, uuid: str, marker: str | None) -> Position | None:
-    if marker is None:
-        return None
+def _position(conn: sa.Connection, uuid: str, marker: str) -> Position:
+    """Return the position of an entry.  Raises InvalidParameterValue."""
     kind, row_id = marker[:1], marker[1:]
     position = None
     if kind in (STEP, EVENT) and row_id.isascii() and row_id.isdigit() and len(row_id) < 19:
@@ -149,48 +161,11 @@ def _position(conn: sa.Connection, uuid: str, marker: str | None) -> Position | 
     return position
 
 
-def _list_rows(
-    conn: sa.Connection, uuid: str, limit: int, after: Position | None
-) -> list[tuple[str, sa.RowMapping]]:
-    """Return kind and row of ``limit`` entries, newest first."""
-    both = [
-        (Position(row[column], kind, row["id"]), row)
-        for kind, column in ((STEP, "started_at"), (EVENT, "created_at"))
-        for row in timelines.list_rows(conn, uuid, kind, limit=limit, after=after)
-    ]
-    both.sort(key=lambda entry: entry[0], reverse=True)
-    return [(position.kind, row) for position, row in both[:limit]]
-
-
-def _keys(listed: Iterable[tuple[str, sa.RowMapping]]) -> list[StepKey]:
-    return [_key_of_row(row) for kind, row in listed if kind == STEP]
-
-
-def _key_of_row(row: sa.RowMapping) -> StepKey:
-    return StepKey(row["phase"], row["interface"], row["step"])
-
-
 def _key_of_run(run: StepRun) -> StepKey:
     return StepKey(run.phase, run.step.interface, run.step.step)
 
 
-def _compare(conn: sa.Connection, node: Node, keys: Iterable[StepKey]) -> dict[StepKey, Durations]:
-    """Read the durations of steps on similar nodes; one statement each, for a limited number."""
-    kind = {"driver": node.driver, "resource_class": node.resource_class}
-    return {
-        key: Durations(
-            sorted(timelines.list_durations(conn, key, most=_RUNS_COMPARED, **kind))  # type: ignore[arg-type]
-        )
-        for key in list(dict.fromkeys(keys))[:_STEPS_COMPARED]
-    }
-
-
 # --------------------------------------------------------------------------------- its entries
-
-
-def _entry(kind: str, row: sa.RowMapping, compared: Compared) -> Json:
-    entry = _step(row, compared) if kind == STEP else _event(row)
-    return {"marker": f"{kind}{row['id']}", **entry}
 
 
 def _step(row: sa.RowMapping, compared: Compared) -> Json:
@@ -249,8 +224,18 @@ def _running(runs: Sequence[StepRun], compared: Compared, now: datetime) -> Json
     began = min(run.started_at for run in runs if run.started_at)
     elapsed_s = (now - current.started_at).total_seconds()
     durations = compared.get(_key_of_run(current), Durations())
-    step_ends = _end_of_step(current, durations.median_beyond_s(elapsed_s))
-    ahead = [run for run in runs if run.state == Run.PLANNED]
+    usual, lasts_s = durations.usual(), durations.median_beyond_s(elapsed_s)
+    ahead: list[Json] = [
+        {"name": run.step.name, "usual": compared.get(_key_of_run(run), Durations()).usual()}
+        for run in runs
+        if run.state == Run.PLANNED
+    ]
+    step_ends = flow_ends = None  # of a step that is held, or slower than all former runs
+    if current.state != Run.HELD and lasts_s is not None:
+        step_ends = current.started_at + timedelta(seconds=lasts_s)
+        if all(each["usual"] for each in ahead):
+            rest_s = sum(each["usual"]["median_s"] for each in ahead)
+            flow_ends = step_ends + timedelta(seconds=rest_s)
     return {
         "flow": current.phase,
         "flow_id": current.flow,
@@ -261,34 +246,9 @@ def _running(runs: Sequence[StepRun], compared: Compared, now: datetime) -> Json
         "of": len(runs),
         "step_began_at": _iso(current.started_at),
         "step_elapsed_s": round(elapsed_s, 3),
-        "usual": durations.usual(),
-        "is_late": _is_late(durations, elapsed_s),
+        "usual": usual,
+        "is_late": None if usual is None else elapsed_s > usual["p95_s"],
         "step_ends_at": _iso(step_ends),
-        "flow_ends_at": _iso(_end_of_flow(step_ends, ahead, compared)),
-        "ahead": [
-            {"name": run.step.name, "usual": compared.get(_key_of_run(run), Durations()).usual()}
-            for run in ahead
-        ],
+        "flow_ends_at": _iso(flow_ends),
+        "ahead": ahead,
     }
-
-
-def _is_late(durations: Durations, elapsed_s: float) -> bool | None:
-    """Is the step slower than 19 of 20 runs?  None: no runs to compare."""
-    usual = durations.usual()
-    return None if usual is None else elapsed_s > usual["p95_s"]
-
-
-def _end_of_step(run: StepRun, lasts_s: float | None) -> datetime | None:
-    """Return the expected end of a step; None if it is held, or slower than all former runs."""
-    if run.state == Run.HELD or lasts_s is None or run.started_at is None:
-        return None
-    return run.started_at + timedelta(seconds=lasts_s)
-
-
-def _end_of_flow(
-    step_ends: datetime | None, ahead: Iterable[StepRun], compared: Compared
-) -> datetime | None:
-    usual = [compared.get(_key_of_run(run), Durations()).usual() for run in ahead]
-    if step_ends is None or None in usual:
-        return None
-    return step_ends + timedelta(seconds=sum(each["median_s"] for each in usual if each))

@@ -7,7 +7,6 @@ why.explain(ctx, "web-1")["next_action"]
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -46,6 +45,8 @@ def explain(ctx: Context, ident: str) -> Json:
     node, now, runs, run = situation.node, situation.now, situation.runs, situation.run
     situation = dataclasses.replace(situation, **_ask_conductor(ctx, node))
     cause = causes.find(causes.OF_NODE, situation)
+    conductor = situation.conductors.get(situation.host or "")  # as this process sees it
+    heartbeat = node.driver_internal_info.get(agents.LAST_HEARTBEAT)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -55,18 +56,53 @@ def explain(ctx: Context, ident: str) -> Json:
         "in_state_for_s": _age(node.provision_updated_at, now),
         "power_state": node.power_state,
         "target_power_state": node.target_power_state,
-        "maintenance": _maintenance(node),
-        "lock": _lock(node, now),
-        "step": None if run is None else _step(run, runs, now, _deadline(ctx, node, run)),
-        "conductor": _conductor(situation),
-        "contact": {"agent": _agent(node), "bmc": situation.bmc},
-        "last_error": _error(node, failed),
+        "maintenance": None if not node.maintenance else {
+            "reason": secrets.mask(node.maintenance_reason),
+            "fault": node.fault,
+            "since": _iso(node.maintenance_at),
+        },
+        "lock": None if node.reservation is None else {
+            "holder": node.reservation,
+            "purpose": node.reserved_for,
+            "since": _iso(node.reserved_at),
+            "age_s": _age(node.reserved_at, now),
+        },
+        "step": None if run is None else {
+            "flow": run.phase,
+            "name": run.step.name,
+            "child_node": run.step.child,
+            "position": run.position + 1,
+            "of": len(runs),
+            "state": run.state,
+            "reason": run.reason,
+            "since": _iso(run.started_at),
+            "age_s": _age(run.started_at, now),
+            "due_at": _iso(run.due_at) if run.state == Run.AGAIN else None,
+            "deadline_at": _iso(_deadline(ctx, node, run)),
+            "conductor": run.conductor,
+            "request_id": run.request_id,
+        },
+        "conductor": None if conductor is None else {
+            "hostname": conductor.hostname,
+            "alive": conductor.alive,
+            "silent_s": round(conductor.silent_s, 3),
+        },
+        "contact": {
+            "agent": None if heartbeat is None else {"last_heartbeat": heartbeat},
+            "bmc": situation.bmc,
+        },
+        "last_error": None if node.last_error is None and failed is None else {
+            "now": node.last_error,
+            "last": failed and secrets.mask(failed["event"]),
+            "last_at": failed and _iso(failed["created_at"]),
+            "request_id": failed and failed["request_id"],
+        },
         "cause_code": cause.code,
         "cause": cause.cause,
         "since": _iso(cause.since),
         "next_action": cause.next_action,
         "verbs": provision.list_verbs(ctx, node),
-    }
+    }  # fmt: skip
 
 
 def outline(ctx: Context, uuid: str) -> Json:
@@ -160,38 +196,6 @@ def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
-def _maintenance(node: Node) -> Json | None:
-    if not node.maintenance:
-        return None
-    return {
-        "reason": secrets.mask(node.maintenance_reason), "fault": node.fault,
-        "since": _iso(node.maintenance_at),
-    }  # fmt: skip
-
-
-def _lock(node: Node, now: datetime) -> Json | None:
-    if node.reservation is None:
-        return None
-    return {
-        "holder": node.reservation,
-        "purpose": node.reserved_for,
-        "since": _iso(node.reserved_at),
-        "age_s": _age(node.reserved_at, now),
-    }
-
-
-def _conductor(situation: NodeSituation) -> Json | None:
-    """Return the node's conductor, as this process sees it."""
-    conductor = situation.conductors.get(situation.host or "")
-    if conductor is None:
-        return None
-    return {
-        "hostname": conductor.hostname,
-        "alive": conductor.alive,
-        "silent_s": round(conductor.silent_s, 3),
-    }
-
-
 def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
     """Return the end of the wait: the step's own limit, or that of the state, the earlier.
 
@@ -209,37 +213,3 @@ def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
         )
         ends += [since + timedelta(seconds=limit_s)] if limit_s and since else []
     return min((end for end in ends if end is not None), default=None)
-
-
-def _step(run: StepRun, runs: Sequence[StepRun], now: datetime, deadline: datetime | None) -> Json:
-    return {
-        "flow": run.phase,
-        "name": run.step.name,
-        "child_node": run.step.child,
-        "position": run.position + 1,
-        "of": len(runs),
-        "state": run.state,
-        "reason": run.reason,
-        "since": _iso(run.started_at),
-        "age_s": _age(run.started_at, now),
-        "due_at": _iso(run.due_at) if run.state == Run.AGAIN else None,
-        "deadline_at": _iso(deadline),
-        "conductor": run.conductor,
-        "request_id": run.request_id,
-    }
-
-
-def _agent(node: Node) -> Json | None:
-    last = node.driver_internal_info.get(agents.LAST_HEARTBEAT)
-    return None if last is None else {"last_heartbeat": last}
-
-
-def _error(node: Node, failed: Json | None) -> Json | None:
-    if node.last_error is None and failed is None:
-        return None
-    return {
-        "now": node.last_error,
-        "last": None if failed is None else secrets.mask(failed["event"]),
-        "last_at": None if failed is None else _iso(failed["created_at"]),
-        "request_id": None if failed is None else failed["request_id"],
-    }

@@ -20,10 +20,9 @@ from bloomery.operations import (
     allocation_why,
     bulk,
     conductors,
-    erasure,
     hardware,
+    node_facts,
     node_rows,
-    past,
     provision,
     timeline,
     why,
@@ -68,7 +67,7 @@ def examine_bmc(call: Call, node: str) -> Json:
 
 def prove_erasure(call: Call, node: str) -> Json:
     """Prove what was erased on the node: disks, methods and times, signed."""
-    return erasure.prove(call.context, node)
+    return node_facts.prove_erasure(call.context, node)
 
 
 def get_timeline(
@@ -101,7 +100,7 @@ def list_steps(call: Call, node: str, *, phase: str = "clean") -> Json:
 
 def bring_past(call: Call, node: str, *, body: Json) -> None:
     """Bring the history and the inventory of an imported node, which is in maintenance."""
-    past.bring(call.context, node, history=body["history"], inspected=body.get("inspected"))
+    node_facts.bring_past(call.context, node, body["history"], body.get("inspected"))
 
 
 def explain_allocation(call: Call, allocation: str) -> Json:

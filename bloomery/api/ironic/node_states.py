@@ -23,7 +23,7 @@ from bloomery.model.fields import BOOLEAN
 from bloomery.model.request import VendorCall
 from bloomery.model.rules import idents, steps, verbs
 from bloomery.model.runbook import TRAITS_SINCE
-from bloomery.operations import hardware, management, nodes, provision, vendor_passthru
+from bloomery.operations import hardware, management, nodes, provision
 from bloomery.operations.context import Admit
 
 Json = dict[str, Any]
@@ -229,11 +229,11 @@ _ASYNC: Final = 202
 
 
 def list_node_methods(call: Call, node: str) -> Json:
-    return vendor_passthru.list_node_methods(call.context, views.known_ident(call, node))
+    return management.list_vendor_methods_of_node(call.context, views.known_ident(call, node))
 
 
 def list_driver_methods(call: Call, driver: str) -> Json:
-    return vendor_passthru.list_driver_methods(call.context, driver)
+    return management.list_vendor_methods_of_driver(call.context, driver)
 
 
 def call_node(
@@ -242,7 +242,7 @@ def call_node(
     """Call a method of the node's vendor interface by the request's HTTP method."""
     vendor_call = _vendor_call(call, driver_method or method, body)
     ident = views.known_ident(call, node)
-    return _reply(vendor_passthru.call_node(call.context, ident, vendor_call))
+    return _reply(management.call_vendor_of_node(call.context, ident, vendor_call))
 
 
 def call_driver(
@@ -250,7 +250,7 @@ def call_driver(
 ) -> Reply:
     """Call a method of the driver's vendor interface by the request's HTTP method."""
     vendor_call = _vendor_call(call, driver_method or method, body)
-    return _reply(vendor_passthru.call_driver(call.context, driver, vendor_call))
+    return _reply(management.call_vendor_of_driver(call.context, driver, vendor_call))
 
 
 def _vendor_call(call: Call, method: str, body: Json) -> VendorCall:
@@ -259,7 +259,7 @@ def _vendor_call(call: Call, method: str, body: Json) -> VendorCall:
     return VendorCall(method=named, http_method=call.method, info=body)
 
 
-def _reply(result: vendor_passthru.Result) -> Reply:
+def _reply(result: management.VendorResult) -> Reply:
     if result.is_async:
         return Reply(status=_ASYNC)
     if result.attach:

@@ -17,7 +17,6 @@ from bloomery.model.fields import selectable
 from bloomery.model.node_facts import BIOS, FIRMWARE, HISTORY
 from bloomery.model.rules import nodes as rules
 from bloomery.operations import node_facts, nodes, policy
-from bloomery.operations import traits as operations
 
 Json = dict[str, Any]
 
@@ -143,7 +142,7 @@ def list_children(call: Call, node: str) -> Json:
 
 
 def list_traits(call: Call, node: str) -> Json:
-    return {"traits": operations.list_traits(call.context, node)}
+    return {"traits": node_facts.list_traits(call.context, node)}
 
 
 def set_traits(
@@ -151,15 +150,15 @@ def set_traits(
 ) -> Reply:
     """Replace all traits, or add the trait that the path names."""
     if trait is None:
-        operations.replace(call.context, node, traits or [])
+        node_facts.replace_traits(call.context, node, traits or [])
         return Reply()
-    operations.add(call.context, node, trait)
+    node_facts.add_trait(call.context, node, trait)
     return Reply(location=call.at(f"nodes/{node}/traits/{trait}"))
 
 
 def remove_trait(call: Call, node: str, trait: str | None = None) -> None:
     """Remove the trait that the path names, or all."""
-    operations.remove(call.context, node, trait)
+    node_facts.remove_traits(call.context, node, trait)
 
 
 # ------------------------------------------------------------------------------- stored facts

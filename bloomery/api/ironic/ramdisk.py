@@ -15,7 +15,7 @@ from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Schema
 from bloomery.api.views import ramdisk as views
 from bloomery.model.fields import MAC, UUID
-from bloomery.operations import agents, events
+from bloomery.operations import agents, records
 
 TOKEN_SINCE: Final = 62
 LOOKUP: Final[arguments.Args] = {
@@ -72,7 +72,7 @@ def _events(address: Mapping[str, Any]) -> dict[str, Any]:
     event = {
         "type": "object",
         "properties": {
-            "event": {"enum": list(events.KINDS)},
+            "event": {"enum": list(records.PORT_EVENTS)},
             "port_id": _TEXT | UUID,
             "mac_address": address,
             "status": _TEXT,
@@ -139,4 +139,4 @@ def continue_inspection(
 
 def post_events(call: Call, *, body: dict[str, Any]) -> None:
     """Accept events; as in Ironic, no action follows yet."""
-    events.post(call.context, body["events"])
+    records.log_port_events(call.context, body["events"])

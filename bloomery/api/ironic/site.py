@@ -23,7 +23,7 @@ from bloomery.model.fields import UUID
 from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
-from bloomery.operations import caller, event_feed, fleet, provision, status, webhooks
+from bloomery.operations import event_feed, fleet, policy, provision, status, webhooks
 
 Json = dict[str, Any]
 
@@ -82,7 +82,7 @@ def describe_fleet(call: Call) -> Json:
 
 def describe_caller(call: Call) -> Json:
     """User, project, roles, and which rules are granted for objects of the own project."""
-    return caller.describe(call.context)
+    return policy.describe_caller(call.context)
 
 
 def describe_states(call: Call) -> Json:

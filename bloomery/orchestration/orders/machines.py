@@ -31,7 +31,6 @@ from bloomery.operations import (
     records,
     runbooks,
     timeline,
-    traits,
 )
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.orders import budgets
@@ -108,7 +107,7 @@ class ServiceMachines:
 
     def set_traits(self, uuid: str, names: Sequence[str]) -> None:
         with _raises_busy(uuid):
-            traits.replace(self._context(), uuid, list(names))
+            node_facts.replace_traits(self._context(), uuid, list(names))
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
         with _raises_busy(uuid):

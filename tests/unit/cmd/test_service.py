@@ -34,7 +34,7 @@ from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.db.tables import SETTINGS
 from bloomery.http_server import server
-from bloomery.operations import health
+from bloomery.operations import status
 from bloomery.rpc import transports
 from bloomery.state_dir import StateDir
 from tests.kit.clock import HandClock
@@ -158,7 +158,7 @@ def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
         monkeypatch.setattr(socket, "gethostname", lambda: machine)
         settings = Conf(api=Api(port=0), default=Default(host=configured))
         with Service(settings, home) as service:
-            assert health.missing(service.services) == []
+            assert status.list_missing(service.services) == []
             with service.db.read() as conn:
                 found = [peer.hostname for peer in conductors.list_all(conn)]
             assert found == [service.conductor.runtime.host]
