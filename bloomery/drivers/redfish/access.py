@@ -51,7 +51,7 @@ class Login:
         self.built: RedfishClient | None = None
 
     @contextmanager
-    def turn(self, task: DriverTask, call: BmcCall) -> Iterator[None]:
+    def one_at_a_time(self, task: DriverTask, call: BmcCall) -> Iterator[None]:
         """Let one call through at a time until the BMC has accepted the login."""
         if self.built is not None and self.built.wire.is_proven:
             yield
@@ -70,9 +70,6 @@ class Login:
             self.built = client.RedfishClient(self.account, conf, call)
         return self.built
 
-    def tokens(self) -> tuple[str, ...]:
-        return () if self.built is None else self.built.wire.secrets
-
 
 class Access:
     """The shared state of the redfish interfaces of one configuration."""
@@ -84,7 +81,9 @@ class Access:
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
         self._connected: OrderedDict[str, RedfishClient] = OrderedDict()
-        self._most_connected = _most_connections()
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        is_unlimited = descriptors == resource.RLIM_INFINITY
+        self._most_connected = _MOST_CONNECTED if is_unlimited else max(descriptors // 4, 8)
         self._closers: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
 
@@ -165,13 +164,13 @@ class Access:
         work: _Work[T],
         secrets: Sequence[str] = (),
     ) -> T:
-        """Run ``work``, once more after a failure if time is left; only once on a suspect."""
-        suspect = call.bmc.is_suspect
+        """Run ``work``, once more after silence or a 5xx if time is left; once on a suspect."""
+        is_suspect = call.bmc.is_suspect
         try:
             return self._work(account, task, call, work, secrets)
-        except (errors.BmcUnreachable, errors.BmcRefused) as exc:
-            enough_s = self.conf.redfish.connect_timeout
-            if suspect or not _may_help(exc) or call.left_s() < enough_s:
+        except (errors.BmcFailed, errors.BmcUnreachable) as exc:
+            is_hopeless = isinstance(exc, errors.BmcLeftAlone | errors.BmcBusy)
+            if is_suspect or is_hopeless or call.left_s() < self.conf.redfish.connect_timeout:
                 raise
         return self._work(account, task, call, work, secrets)
 
@@ -187,16 +186,31 @@ class Access:
 
         key = _key(account)
         login = self._enter(key, account)
-        translated = refusals.translating(
-            account, errors.name_of(task.node), lambda: (*secrets, *login.tokens())
-        )
+
+        def hidden() -> tuple[str, ...]:
+            return (*secrets, *(() if login.built is None else login.built.wire.secrets))
+
+        translated = refusals.translating(account, errors.name_of(task.node), hidden)
         try:
-            with login.turn(task, call), self.gateway.login(call.bmc, key, task), translated:
+            with (
+                login.one_at_a_time(task, call),
+                self.gateway.login(call.bmc, key, task),
+                translated,
+            ):
                 client = login.client(self.conf, call)
                 self._keep_connected(key, client)
-                return _asked(client, account, call, task.reads, work)
+                try:
+                    with client.wire.during(call, task.reads):
+                        return work(client, account)
+                except Exception as exc:
+                    client.doubt(exc)
+                    raise
         finally:
-            self._leave(login)
+            with self._mutex:
+                login.users -= 1
+                is_over = not login.users and not login.is_kept
+            if is_over:
+                self._give_back_soon(login)
 
     # --------------------------------------------------------------------------- logins
 
@@ -214,13 +228,6 @@ class Access:
             idle = [old for _, old in evicted if not old.users]
         self._give_back_soon(*idle)
         return login
-
-    def _leave(self, login: Login) -> None:
-        with self._mutex:
-            login.users -= 1
-            is_over = not login.users and not login.is_kept
-        if is_over:
-            self._give_back_soon(login)
 
     def _keep_connected(self, key: str, client: RedfishClient) -> None:
         """Close the least recently used connections beyond the limit."""
@@ -272,34 +279,6 @@ class Access:
         wait(under_way, timeout=_CLOSE_S)
         if closers is not None:
             closers.shutdown(wait=False, cancel_futures=True)
-
-
-def _most_connections() -> int:
-    """Return a quarter of the descriptors that this process may open."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _MOST_CONNECTED if most == resource.RLIM_INFINITY else max(most // 4, 8)
-
-
-def _may_help(exc: errors.Failure) -> bool:
-    """Return whether a retry may help at once: after silence or a 5xx."""
-    if isinstance(exc, errors.BmcLeftAlone | errors.BmcBusy):
-        return False
-    return isinstance(exc, errors.BmcUnreachable | errors.BmcFailed)
-
-
-def _asked(
-    client: RedfishClient,
-    account: Account,
-    call: BmcCall,
-    reads: dict[str, Any] | None,
-    work: _Work[T],
-) -> T:
-    try:
-        with client.wire.during(call, reads):
-            return work(client, account)
-    except Exception as exc:
-        client.doubt(exc)
-        raise
 
 
 def _key(account: Account) -> str:

@@ -44,7 +44,9 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
         try:
             return self._once(method, path, *args, **more)
         except sushy_errors.AccessError as exc:
-            if not self._is_session_gone(exc, credential):
+            # An AccessError with an old session may mean that the BMC forgot the session.
+            is_gone = exc.is_login_refused or self._auth.is_old()
+            if not (isinstance(credential, str) and is_gone):
                 raise
         self._auth.renew(credential)
         return self._once(method, path, *args, **more)
@@ -72,13 +74,6 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
             if tag is None:
                 raise
         return super().patch(path, data=data, **more | {"etag": tag})
-
-    def _is_session_gone(self, exc: Any, credential: Any) -> bool:
-        """Return whether a new session may help.
-
-        After a refused login, or any AccessError with an old session.
-        """
-        return isinstance(credential, str) and (exc.is_login_refused or self._auth.is_old())
 
     def _is_login_refused(self, exc: Any, answer: Any) -> bool:
         """Return whether the credential is refused, and not only this request.
@@ -126,16 +121,15 @@ class RedfishClient:
         self._auth.ready()
         self.root.refresh(force=False)
         if account.system is None and self._system is None:
-            self._system = self._only_system()
+            systems: tuple[str, ...] = self.root.get_system_collection().members_identities
+            if len(systems) != 1:
+                exc = sushy_errors.UnknownDefaultError(
+                    entity="ComputerSystem", error="not one system"
+                )
+                exc.systems = systems
+                raise exc
+            self._system = systems[0]
         return account.system or str(self._system)
-
-    def _only_system(self) -> str:
-        members: tuple[str, ...] = self.root.get_system_collection().members_identities
-        if len(members) != 1:
-            exc = sushy_errors.UnknownDefaultError(entity="ComputerSystem", error="not one system")
-            exc.systems = members
-            raise exc
-        return members[0]
 
     def doubt(self, exc: BaseException) -> None:
         """Forget the root document, and the system's path, after errors that they may cause."""

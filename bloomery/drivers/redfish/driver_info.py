@@ -88,7 +88,17 @@ def _address(info: Mapping[str, Any]) -> tuple[str, str]:
         raise errors.MissingParameterValue(
             reason="driver_info/redfish_address is missing: the URL or host of the BMC",
         )
-    parts = _split(value if "://" in value else f"https://{value}")
+    try:
+        parts = urllib.parse.urlsplit(value if "://" in value else f"https://{value}")
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.username is not None or parts.query or parts.fragment:
+        raise _wrong(
+            "redfish_address",
+            "must be a host, or a URL such as https://bmc-1.example.org:8443, "
+            "without user, password and query",
+        )
     root = f"{parts.path.rstrip('/')}/" if parts.path.strip("/") else _ROOT
     return f"{parts.scheme}://{parts.netloc}", root
 
@@ -108,21 +118,6 @@ def bmc_system(info: Mapping[str, Any]) -> BmcSystem | None:
         system=system and system.rstrip("/").lower(),
         text=parts.netloc.lower() if port else host,
     )
-
-
-def _split(url: str) -> urllib.parse.SplitResult:
-    try:
-        parts = urllib.parse.urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
-    except ValueError:
-        usable = False
-    if not usable or parts.username is not None or parts.query or parts.fragment:
-        raise _wrong(
-            "redfish_address",
-            "must be a host, or a URL such as https://bmc-1.example.org:8443, "
-            "without user, password and query",
-        )
-    return parts
 
 
 def _system(info: Mapping[str, Any]) -> str | None:

@@ -30,11 +30,11 @@ _ENUM: Final = re.compile(r"<\w+\.\w+: '([^']*)'>|\b[A-Z]\w+\.([A-Z][A-Z0-9_]+)\
 
 
 class _Rule(NamedTuple):
-    """The answers with a meaning: statuses, and words of ids or messages."""
+    """The answers with a meaning: statuses, and a pattern of ids or messages."""
 
     meaning: Meaning
     statuses: Collection[int]
-    words: str = ""
+    pattern: str = ""
 
 
 _ALL: Final = range(400, 600)
@@ -78,7 +78,12 @@ def translating(
         return kind(node=node, address=account.address, reason=reason, **more)
 
     def clean(words: object) -> str:
-        return _clean(str(words), account, tokens())
+        own: tuple[str, ...] = ()
+        if account.password is not None:
+            basic = basic_credential(account.username or "", account.password)
+            own = (basic, account.password, " ".join(account.password.split()))
+        hidden = [each for each in (*own, *tokens()) if len(each) >= _LEAST_SECRET]
+        return " ".join(secrets.hide(str(words), hidden).split())[:_MOST_CHARS]
 
     try:
         yield
@@ -96,10 +101,10 @@ def translating(
         raise failure(errors.BmcRefused, reason) from None
     except sushy_errors.InvalidParameterValueError as exc:
         reason = f"the BMC of node {node} at {account.address} does not offer it: "
-        raise errors.InvalidParameterValue(reason=reason + _plain(clean(exc))) from None
+        raise errors.InvalidParameterValue(reason=reason + _without_enums(clean(exc))) from None
     except sushy_errors.SushyError as exc:
         text = clean(exc)
-        raise failure(errors.BmcRefused, shapes.lacking(text) or _plain(text)) from None
+        raise failure(errors.BmcRefused, shapes.lacking(text) or _without_enums(text)) from None
     except json.JSONDecodeError:
         raise failure(errors.BmcUnreachable, "its answer is not JSON") from None
     except parsing.TooMuch as exc:
@@ -112,22 +117,10 @@ def translating(
         raise failure(errors.BmcUnreadable, clean(odd)) from None
 
 
-def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
-    hidden = [each for each in (*_secrets(account), *tokens) if len(each) >= _LEAST_SECRET]
-    return " ".join(secrets.hide(words, hidden).split())[:_MOST_CHARS]
-
-
-def _secrets(account: Account) -> tuple[str, ...]:
-    if account.password is None:
-        return ()
-    basic = basic_credential(account.username or "", account.password)
-    return (basic, account.password, " ".join(account.password.split()))
-
-
-def _plain(words: str) -> str:
+def _without_enums(text: str) -> str:
     """Replace sushy's enumerations by the BMC's values: Cd for <BootSource.CD: 'Cd'>."""
-    plain = _ENUM.sub(lambda m: m[1] or m[2].title().replace("_", ""), words)
-    return re.sub(r"[{}]", "", plain)
+    text = _ENUM.sub(lambda m: m[1] or m[2].title().replace("_", ""), text)
+    return re.sub(r"[{}]", "", text)
 
 
 def _refusal(
@@ -136,10 +129,15 @@ def _refusal(
     clean: Callable[[object], str],
     account: Account,
 ) -> errors.Failure:
-    """Return our error for an HTTPError of ``client``, which has noted what was asked."""
-    ids, messages = _words(exc)
-    method, path = exc.asked
-    meaning = _meaning(exc, " ".join((*ids, *messages)))
+    """Return our error for an HTTPError of ``client``, which has noted the request.
+
+    The error of a 404 names the driver_info key that names the document.
+    """
+    info, (method, path) = exc.extended_info or (), exc.asked
+    ids = [str(each["MessageId"]) for each in info if each.get("MessageId")]
+    messages = [str(each["Message"]) for each in info if each.get("Message")]
+    ids.append(str(exc.code))  # the specific ones come first
+    meaning = _meaning(exc, " ".join((*ids, *messages, str(exc.detail or ""))))
     answer = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
     kind, reason = CONSEQUENCES[meaning]
     facts: dict[str, Any] = {
@@ -152,39 +150,27 @@ def _refusal(
         if exc.retry_after_s is not None:
             facts["retry_after_s"] = exc.retry_after_s
     if meaning is Meaning.GONE:
-        answer = _missing(path, answer, account)
+        document = path.partition("?")[0].rstrip("/")
+        if account.system is not None and document == account.system.rstrip("/"):
+            answer += ": check driver_info/redfish_system_id"
+        elif document == account.root.rstrip("/"):
+            answer += ": there is no Redfish at this address: check driver_info/redfish_address"
+        elif document:
+            answer += f": it has no {document}"
     user, password = "redfish_username", "redfish_password"
     return failure(kind, reason.format(answer=answer, user=user, password=password), **facts)
 
 
-def _words(exc: Any) -> tuple[list[str], list[str]]:
-    """Return the message ids of an answer, the specific ones first, and its messages."""
-    info = exc.extended_info or ()
-    ids = [str(each["MessageId"]) for each in info if each.get("MessageId")]
-    messages = [str(each["Message"]) for each in info if each.get("Message")]
-    return [*ids, str(exc.code)], [*messages, str(exc.detail or "")]
-
-
-def _meaning(exc: Any, words: str) -> Meaning:
+def _meaning(exc: Any, text: str) -> Meaning:
     if exc.is_full:
         return Meaning.FULL
     meaning = next(
         rule.meaning
         for rule in _RULES
-        if exc.status_code in rule.statuses and re.search(rule.words, words, re.IGNORECASE)
+        if exc.status_code in rule.statuses and re.search(rule.pattern, text, re.IGNORECASE)
     )
     if exc.is_login_refused and meaning is Meaning.RIGHT:
         return Meaning.LOGIN
     if exc.retry_after_s is not None and meaning in (Meaning.FAILED, Meaning.REFUSED):
         return Meaning.BUSY
     return meaning
-
-
-def _missing(path: str, answer: str, account: Account) -> str:
-    """Return the reason for a 404, with the driver_info key where one names the document."""
-    document = path.partition("?")[0].rstrip("/")
-    if account.system is not None and document == account.system.rstrip("/"):
-        return f"{answer}: check driver_info/redfish_system_id"
-    if document == account.root.rstrip("/"):
-        return f"{answer}: there is no Redfish at this address: check driver_info/redfish_address"
-    return f"{answer}: it has no {document}" if document else answer

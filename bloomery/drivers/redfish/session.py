@@ -98,32 +98,36 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
             with wire.bare():
                 self._open_session()
         except sushy_errors.HTTPError as exc:
-            if self._account.auth_type != "auto" or not _lets_password_in(exc):
+            is_limited = _LIMIT in str(exc)
+            has_no_session = is_limited or isinstance(exc, sushy_errors.MissingXAuthToken)
+            if self._account.auth_type != "auto" or not (
+                has_no_session or exc.status_code in _NO_SESSIONS
+            ):
                 raise
-            self._was_full = exc.status_code in _FULL or _LIMIT in str(exc)
+            self._was_full = exc.status_code in _FULL or is_limited
             if self._was_full and self._needs_session:
                 exc.is_full = True
                 raise
             wire.basic = password
 
     def _open_session(self) -> None:
-        url = self._sessions()
-        answer = self._connector.post(
+        """Open a session at the BMC.  Source: DSP0266, session login."""
+        links = self._root_resource.json.get("Links") or {}
+        url: str | None = (links.get("Sessions") or {}).get("@odata.id")
+        url = url or f"{self._account.root}SessionService/Sessions"
+        answer: Answer = self._connector.post(
             url, data={"UserName": self._username, "Password": self._password}
         )
         token = answer.headers.get("X-Auth-Token")
         if token is None:
             raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=answer)
-        self._session = answer.headers.get("Location") or _own_id(answer)
+        self._session = answer.headers.get("Location")
+        if not self._session:
+            with contextlib.suppress(ValueError, AttributeError):
+                named = answer.json().get("@odata.id")
+                self._session = str(named) if named else None
         self._wire.token = token
         self._wire.call.bmc.sessions.add(self)
-
-    def _sessions(self) -> str:
-        """Return the URL of the sessions.  Source: DSP0266, session login."""
-        root = self._root_resource.json
-        links = root.get("Links") or {}
-        named: str | None = (links.get("Sessions") or {}).get("@odata.id")
-        return named or f"{self._account.root}SessionService/Sessions"
 
     def give_back(self) -> None:
         """End the session at the BMC, if any.  Within ``wire.during``; raises nothing.
@@ -141,18 +145,3 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
 
     def close(self) -> None:
         """Keep the session: sushy calls this whenever the root object is collected."""
-
-
-def _own_id(answer: Answer) -> str | None:
-    try:
-        named = answer.json().get("@odata.id")
-    except (ValueError, AttributeError):
-        return None
-    return str(named) if named else None
-
-
-def _lets_password_in(exc: Any) -> bool:
-    """Return whether a login failed for lack of sessions, not for the password."""
-    if isinstance(exc, sushy_errors.MissingXAuthToken) or _LIMIT in str(exc):
-        return True
-    return exc.status_code in _NO_SESSIONS

@@ -18,7 +18,7 @@ import ssl
 import threading
 import urllib.parse
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ _LONGEST_RETRY_S: Final = 3600.0  # of a BMC's Retry-After
 _INFO: Final = "@Message.ExtendedInfo"
 _MARGIN_S: Final = 1.0  # subtracted from the keep-alive time of the BMC
 
-Reads = dict[str, Any]  # of a turn: answers by URL, and what ``access`` keeps
+Reads = dict[str, Any]  # of an attempt: answers by URL, and what ``access`` keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def _error_document(document: Any) -> dict[str, Any]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Turn:
+class _ThreadCall:
     """The call to which the requests of a thread belong.
 
     ``is_bare``: without a credential.  ``accepted``: the answers of 202.  ``last``: the last one.
@@ -152,7 +152,7 @@ class Wire:
         self._origin, self._conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
-        self._turns: dict[int, _Turn] = {}  # by thread; a thread has none between its calls
+        self._calls: dict[int, _ThreadCall] = {}  # by thread; a thread has none between its calls
         self._headers = _HEADERS | {"Connection": "keep-alive" if self._keep_s else "close"}
         self._account, self._kept = account, conf.bmc.requests_at_once
         self._open = ("redfish", account.root.strip("/"))  # need no login, by DSP0266
@@ -164,49 +164,49 @@ class Wire:
     @contextmanager
     def during(self, call: BmcCall, reads: Reads | None = None) -> Iterator[None]:
         """Make this thread's requests part of ``call``; ``reads`` caches their answers."""
-        turn = _Turn(call=call, reads={} if reads is None else reads)
+        thread_call = _ThreadCall(call=call, reads={} if reads is None else reads)
         thread = threading.get_ident()
-        self._turns[thread] = turn
+        self._calls[thread] = thread_call
         try:
             yield
         except BaseException as exc:
             if isinstance(exc, shapes.ODD):
-                answers = [each for each in turn.reads.values() if isinstance(each, Answer)]
+                answers = [each for each in thread_call.reads.values() if isinstance(each, Answer)]
                 with contextlib.suppress(ValueError):  # no JSON, which is said without a note
                     exc.add_note(shapes.describe((each.url, each.json()) for each in answers))
-            turn.reads.clear()  # a cached document may have caused the error
+            thread_call.reads.clear()  # a cached document may have caused the error
             raise
         finally:
-            del self._turns[thread]
+            del self._calls[thread]
 
     @contextmanager
     def bare(self) -> Iterator[None]:
         """Send no credential: this thread is logging in."""
-        turn = self._turn
-        turn.is_bare = True
+        thread_call = self._thread_call
+        thread_call.is_bare = True
         try:
             yield
         finally:
-            turn.is_bare = False
+            thread_call.is_bare = False
 
     @property
-    def _turn(self) -> _Turn:
-        return self._turns[threading.get_ident()]
+    def _thread_call(self) -> _ThreadCall:
+        return self._calls[threading.get_ident()]
 
     @property
     def shows(self) -> str | tuple[str, str] | None:
         """The credential of this thread's requests."""
-        return None if self._turn.is_bare else self.token or self.basic
+        return None if self._thread_call.is_bare else self.token or self.basic
 
     @property
     def accepted(self) -> list[Answer]:
         """The answers of 202 to this thread's writes, which may name tasks."""
-        return self._turn.accepted
+        return self._thread_call.accepted
 
     @property
     def last(self) -> Answer | None:
         """The last answer to this thread."""
-        return self._turn.last
+        return self._thread_call.last
 
     def still_opens(self, url: str) -> bool:
         """Return whether the credential opens another document than ``url``, as it did before.
@@ -216,13 +216,13 @@ class Wire:
         opened = self._opened
         if opened is None or opened == url:
             return False
-        self._turn.reads.pop(opened, None)
+        self._thread_call.reads.pop(opened, None)
         return self.request("GET", opened).ok
 
     @property
     def call(self) -> BmcCall:
         """The call of this thread's requests."""
-        return self._turn.call
+        return self._thread_call.call
 
     @property
     def token(self) -> str | None:
@@ -254,7 +254,7 @@ class Wire:
 
         Redirects are followed within the BMC, writes only if they stay writes.  Raises NoAnswer.
         """
-        reads = self._turn.reads
+        reads = self._thread_call.reads
         key = url.partition("#")[0]
         if method == "GET" and key in reads:
             answer: Answer = reads[key]
@@ -264,30 +264,44 @@ class Wire:
         body = None if json is None else json_codec.dumps(json).encode()
         for _ in range(_MOST_HOPS):
             answer = self._timed(method, url, body, headers or {})
-            target = self._redirect_target(method, answer)
-            if target is None:
+            location = answer.headers.get("Location")
+            if answer.status_code not in _REDIRECTS or location is None:
                 break
-            url = target
+            url = urllib.parse.urljoin(url, location)
+            is_same = method in _HARMLESS or answer.status_code in (307, 308)
+            if _origin(url) != self._origin or not is_same:  # requests carry credentials
+                raise no_answer.astray(f"redirected to {location}")
         else:
             raise NoAnswer(f"its answers lead in a circle: {url}")
         if method == "GET" and answer.status_code == http.client.OK:
             reads[key] = answer
         if method != "GET" and answer.status_code == http.client.ACCEPTED:
-            self._turn.accepted.append(answer)
+            self._thread_call.accepted.append(answer)
         return answer
 
     def _timed(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
-        call = self.call
+        """Make a request, unless the lease is lost; learn from its answer what the login opens."""
+        call, used_at = self.call, self._used_at
         if _origin(url) != self._origin:
             raise no_answer.astray(f"it points to {urllib.parse.urlsplit(url).netloc}")
-        self._freshen(method, call.clock)
-        if method not in _HARMLESS and not self._turn.is_bare:
+        idle_s = 0.0 if used_at is None else call.clock() - used_at
+        if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
+            self.hang_up()  # connections that were idle for so long may be dead
+        if method not in _HARMLESS and not self._thread_call.is_bare:
             call.assert_lease()
+        all_headers = self._headers | dict(headers)
+        if body is None and method not in _HARMLESS:
+            all_headers["Content-Length"] = "0"
+        match self.shows:
+            case str() as token:
+                all_headers["X-Auth-Token"] = token
+            case (user, password):
+                all_headers["Authorization"] = f"Basic {basic_credential(user, password)}"
         began_at = call.clock()
         try:
-            answer = self._exchange(method, url, body, self._all_headers(method, headers, body))
+            answer = self._exchange(method, url, body, all_headers)
         except NoAnswer:
             self.hang_up()  # the connection may be broken
             raise
@@ -296,13 +310,20 @@ class Wire:
         call.took(took_s)
         LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
         _require_no_page(answer)
-        self._learn(method, answer)
+        keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
+        if keep_alive is not None:
+            self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
+        self._thread_call.last = answer
+        path = urllib.parse.urlsplit(url).path.strip("/")
+        if answer.ok and self.shows is not None and path not in self._open:
+            self.is_proven = True
+            self._opened = url if method == "GET" else self._opened
         return answer
 
     def _exchange(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
-        """Send a request and read its answer."""
+        """Send a request and read its answer, on as many connections as the BMC gets calls."""
         call, response = self.call, None
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
@@ -310,8 +331,19 @@ class Wire:
         limits = Limits(conf=self._conf, all_s=left_s)
         timeout = urllib3.Timeout(connect=limits.connect.seconds, read=limits.silence.seconds)
         try:
-            response = self._connections().urlopen(
-                method, _target(url), body, headers, timeout=timeout,
+            pool = self._pool
+            if pool is None:
+                scheme, host, port = self._origin
+                pool = urllib3.HTTPConnectionPool(host, port, maxsize=self._kept)
+                if scheme == "https":
+                    pool = urllib3.HTTPSConnectionPool(
+                        host, port, maxsize=self._kept, ssl_context=tls_context(self._account)
+                    )
+                self._pool = pool
+            parts = urllib.parse.urlsplit(url)
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            response = pool.urlopen(
+                method, target, body, headers, timeout=timeout,
                 retries=False, redirect=False, assert_same_host=False, preload_content=False,
             )  # fmt: skip
             content = _read(response, call)
@@ -331,67 +363,9 @@ class Wire:
             url=url, status_code=response.status, headers=response.headers, content=content
         )
 
-    def _all_headers(
-        self, method: str, headers: Mapping[str, str], body: bytes | None
-    ) -> dict[str, str]:
-        all_headers = self._headers | dict(headers)
-        if body is None and method not in _HARMLESS:
-            all_headers["Content-Length"] = "0"
-        match self.shows:
-            case str() as token:
-                all_headers["X-Auth-Token"] = token
-            case (user, password):
-                all_headers["Authorization"] = f"Basic {basic_credential(user, password)}"
-        return all_headers
-
-    def _redirect_target(self, method: str, answer: Answer) -> str | None:
-        """Return the target of a redirect; only within the BMC, as requests carry credentials."""
-        location = answer.headers.get("Location")
-        if answer.status_code not in _REDIRECTS or location is None:
-            return None
-        target = urllib.parse.urljoin(answer.url, location)
-        stays = method in _HARMLESS or answer.status_code in (307, 308)
-        if _origin(target) != self._origin or not stays:
-            raise no_answer.astray(f"redirected to {location}")
-        return target
-
-    def _freshen(self, method: str, clock: Callable[[], float]) -> None:
-        """Drop connections that were idle for so long that they may be dead."""
-        if self._used_at is None:
-            return
-        idle_s = clock() - self._used_at
-        if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
-            self.hang_up()
-
-    def _learn(self, method: str, answer: Answer) -> None:
-        """Note the answer, the BMC's keep-alive time, and what the login opens."""
-        keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
-        if keep_alive is not None:
-            self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
-        self._turn.last = answer
-        path = urllib.parse.urlsplit(answer.url).path.strip("/")
-        if answer.ok and self.shows is not None and path not in self._open:
-            self.is_proven = True
-            self._opened = answer.url if method == "GET" else self._opened
-
     def hang_up(self) -> None:
         """Close the idle connections."""
         self._used_at = self._pool = None
-
-    def _connections(self) -> urllib3.HTTPConnectionPool:
-        """Return the pool, with as many connections as the BMC gets concurrent calls."""
-        pool = self._pool
-        if pool is None:
-            scheme, host, port = self._origin
-            assert host is not None, "driver_info was checked"
-            if scheme == "https":
-                pool = urllib3.HTTPSConnectionPool(
-                    host, port, maxsize=self._kept, ssl_context=tls_context(self._account)
-                )
-            else:
-                pool = urllib3.HTTPConnectionPool(host, port, maxsize=self._kept)
-            self._pool = pool
-        return pool
 
     def close(self) -> None:
         """Keep the connections: sushy calls this when a root object is collected."""
@@ -404,20 +378,17 @@ def tls_context(account: Account) -> ssl.SSLContext:
         path = verify if isinstance(verify, str) else certifi.where()
     try:
         changed_at = Path(path).stat().st_mtime_ns if path else 0
-        return _made(path, changed_at, account.tls_minimum_version, account.tls_ciphers)
+        return _cached_context(path, changed_at, account.tls_minimum_version, account.tls_ciphers)
     except OSError as exc:  # ssl.SSLError included
         what = exc.strerror or str(exc)
         raise no_answer.no_tls(f"{what} ({path or account.tls_ciphers})") from exc
 
 
 @functools.lru_cache(maxsize=32)
-def _made(
+def _cached_context(
     path: str | None, changed_at: int, oldest: str | None, ciphers: str | None
 ) -> ssl.SSLContext:
-    """Return a cached context; ``changed_at``.
-
-    The modification time of ``path``, to read it again.
-    """
+    """Return a context; ``changed_at`` is part of the key, so that changed CAs are read again."""
     context = urllib3_ssl.create_urllib3_context()
     if oldest:
         context.minimum_version = _OLDEST[oldest]
@@ -434,11 +405,6 @@ def _made(
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
-
-
-def _target(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
-    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
 def basic_credential(user: str, password: str) -> str:

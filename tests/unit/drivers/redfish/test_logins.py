@@ -333,7 +333,7 @@ def test_who_waits_for_the_login_of_another_call_is_no_failure_of_the_bmc(way, t
     login = way._enter(access._key(account), account)
     impatient = FakeTask(task.driver_info)
     impatient.budget_s = 0.01
-    with login.turn(task, BmcCall(way.bmc(task), "redfish", 1.0, lambda: 0.0)):
+    with login.one_at_a_time(task, BmcCall(way.bmc(task), "redfish", 1.0, lambda: 0.0)):
         for _ in range(6):
             with pytest.raises(errors.BmcLeftAlone, match="another call is logging in"):
                 way.read(impatient, power)

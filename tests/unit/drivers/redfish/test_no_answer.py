@@ -121,7 +121,7 @@ def shake_hands(folder, server, client):
         tls_ciphers=client.get("ciphers"),
     )  # fmt: skip
     ours = wire.tls_context(account)
-    wire._made.cache_clear()  # it is changed here
+    wire._cached_context.cache_clear()  # it is changed here
     if "newest" in client:
         ours.maximum_version = client["newest"]
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
