@@ -190,12 +190,11 @@ class Access:
         def hidden() -> tuple[str, ...]:
             return (*secrets, *(() if login.built is None else login.built.wire.secrets))
 
-        translated = refusals.translating(account, errors.name_of(task.node), hidden)
         try:
             with (
                 login.one_at_a_time(task, call),
                 self.gateway.login(call.bmc, key, task),
-                translated,
+                refusals.translating(account, errors.name_of(task.node), hidden),
             ):
                 client = login.client(self.conf, call)
                 self._keep_connected(key, client)

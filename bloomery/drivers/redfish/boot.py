@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
@@ -22,6 +22,7 @@ from bloomery.model import capabilities
 from bloomery.outcome import Again, Done, Outcome
 
 _MOST_PAUSE_S: Final = 30.0
+_POST_TRIES: Final = "redfish_post"  # in driver_internal_info
 
 
 class IsoBoot(RedfishInterface, base.Boot):
@@ -49,8 +50,18 @@ class IsoBoot(RedfishInterface, base.Boot):
         ready = {key: task.driver_info.get(key) for key in ("deploy_iso", "rescue_iso")}
         named = ready | {"boot_iso": task.opened(task.node.instance_info.get("boot_iso"))}
         for key, url in named.items():
-            if url is not None:
-                _check_url(key, url)
+            if url is None:
+                continue
+            try:
+                parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
+            except ValueError:
+                parts = None
+            if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+                value = secrets.mask_address(url) if isinstance(url, str) else url
+                raise errors.InvalidParameterValue(
+                    reason=f"{key} must be an http or https URL that the BMC can fetch, "
+                    f"not {value!r}",
+                )
 
     def validate_ramdisk(self, task: base.DriverTask) -> None:
         """Raise unless the agent's ISO is named or can be built."""
@@ -74,13 +85,21 @@ class IsoBoot(RedfishInterface, base.Boot):
         """Boot the agent's ISO once; ``params`` reach only an ISO that is built here."""
         self.validate_ramdisk(task)
         ready = _ready_iso(task, sources.purpose_of(task))
+
+        def insert() -> Outcome | None:
+            """Insert this boot's CD; build it first unless an earlier attempt on this host did."""
+            pending = None
+            if not ready and self._isos.url(task) is None:
+                pending = self._isos.build(task, self._mode(task), {**params, **self.agent_params})
+            return pending or self._insert(task, ready or self._built(task))
+
         return substeps.run_in_order(
             task,
             "redfish_boot",
             lambda: self.check_machine(task),
             lambda: _off(task),
             lambda: self._isos.remove(task),
-            lambda: self._insert(task, ready) if ready else self._insert_built(task, params),
+            insert,
             lambda: self._sync_mode(task),
             lambda: secure_boot.undo(task),
             lambda: self._choose_iso(task, ready or self._built(task), persistent=False),
@@ -123,13 +142,6 @@ class IsoBoot(RedfishInterface, base.Boot):
             lambda: secure_boot.undo(task),
         )
 
-    def _insert_built(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
-        """Insert this boot's CD; build it first unless an earlier attempt on this host did."""
-        pending = None
-        if self._isos.url(task) is None:
-            pending = self._isos.build(task, self._mode(task), {**params, **self.agent_params})
-        return pending or self._insert(task, self._built(task))
-
     def _built(self, task: base.DriverTask) -> str:
         url = self._isos.url(task)
         if url is None:
@@ -168,20 +180,22 @@ class IsoBoot(RedfishInterface, base.Boot):
         self, task: base.DriverTask, device: str, *, persistent: bool, address: str | None = None
     ) -> Outcome | None:
         """Set the boot device; retry while the BMC refuses during POST."""
-        limits = self.conf.redfish
+        limits, memory = self.conf.redfish, task.node.driver_internal_info
         try:
             outcome = boot_device.choose(
                 self.access, task, device, persistent=persistent, address=address,
                 mode=capabilities.boot_mode(task.node.instance_info, task.node.properties),
             ).apply()  # fmt: skip
         except errors.BmcBusy as busy:
-            in_post = busy.facts.get("meaning") == Meaning.IN_POST
-            if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
+            if busy.facts.get("meaning") != Meaning.IN_POST:
                 raise
-            tries = task.node.driver_internal_info["redfish_post"]
+            tries = memory.pop(_POST_TRIES, 0) + 1
+            if tries >= limits.post_boot_retry_attempts:
+                raise
+            memory[_POST_TRIES] = tries
             pause_s = min(_MOST_PAUSE_S, limits.post_boot_retry_delay * 2.0 ** (tries - 1))
             return Again(after_s=pause_s, reason="the machine is in POST")
-        _settled(task, "redfish_post")
+        memory.pop(_POST_TRIES, None)
         return outcome
 
 
@@ -250,30 +264,3 @@ def _off(task: base.DriverTask) -> Outcome | None:
     if task.node.disable_power_off:
         return None
     return task.driver.power.set_power_state(task, PowerState.OFF)
-
-
-def _may_retry(task: base.DriverTask, key: str, most: int) -> bool:
-    """Count a failure; return False and forget the count at the last try."""
-    memory = task.node.driver_internal_info
-    tries = memory.get(key, 0) + 1
-    memory[key] = tries
-    if tries < most:
-        return True
-    _settled(task, key)
-    return False
-
-
-def _settled(task: base.DriverTask, key: str) -> None:
-    task.node.driver_internal_info.pop(key, None)
-
-
-def _check_url(key: str, value: Any) -> None:
-    try:
-        url = urllib.parse.urlsplit(value) if isinstance(value, str) else None
-    except ValueError:
-        url = None
-    if url is None or url.scheme not in ("http", "https") or not url.hostname:
-        shown = secrets.mask_address(value) if isinstance(value, str) else value
-        raise errors.InvalidParameterValue(
-            reason=f"{key} must be an http or https URL that the BMC can fetch, not {shown!r}",
-        )

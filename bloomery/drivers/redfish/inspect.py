@@ -9,12 +9,12 @@ node's properties with the values read:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, neighbours, reading
+from bloomery.drivers.redfish import boot_device, reading
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model.rules import idents
 from bloomery.outcome import Done
@@ -30,6 +30,18 @@ _LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
 _TO_BMC: Final = "ToManager"  # the Id of the host interface (DSP0270) at several makers
 _GUID: Final = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){7,19}")
 _REQUIRED: Final = ("memory_mb", "cpu_arch")
+_PCI_IDS: Final = {
+    "vendor_id": "VendorId", "product_id": "DeviceId", "class": "ClassCode",
+    "revision": "RevisionId", "subsystem_id": "SubsystemId",
+    "subsystem_vendor_id": "SubsystemVendorId",
+}  # fmt: skip
+_LLDP: Final = {
+    "switch_chassis_id": "ChassisId",
+    "switch_port_id": "PortId",
+    "switch_system_name": "SystemName",
+    "switch_system_description": "SystemDescription",
+    "switch_mgmt_addresses": "ManagementAddressIPv4",
+}
 _DISKLESS: Final[Json] = {"local_gb": 0}
 
 
@@ -39,14 +51,21 @@ class RedfishInspect(RedfishInterface, base.Inspect):
         return self.conf.redfish.inspection_hooks
 
     def inspect_hardware(self, task: base.DriverTask) -> Done:
-        """Read the system in one call.
+        """Read the system in one call; PCI devices and LLDP data only for the hooks that use them.
 
         The operator's properties count where the BMC has no value; without either the machine has
-        no disk. Raises HardwareInspectionFailure where a required property is missing in both.
+        no disk.  Raises HardwareInspectionFailure where a required property is missing in both.
         """
         inventory = self.access.read(task, look)
-        facts = _properties(inventory)
-        properties = task.node.properties | facts
+        sizes = [disk["size"] for disk in inventory["disks"] if (disk["size"] or 0) >= _LEAST_DISK]
+        facts = {
+            "memory_mb": inventory["memory"]["physical_mb"],
+            "cpus": inventory["cpu"]["count"],
+            "cpu_arch": inventory["cpu"]["architecture"],
+            "local_gb": (min(sizes) >> 30) - 1 if sizes else None,
+        }
+        known = {name: value for name, value in facts.items() if value is not None}
+        properties = _DISKLESS | task.node.properties | known
         missing = [name for name in _REQUIRED if properties.get(name) in (None, "")]
         if missing:
             raise errors.HardwareInspectionFailure(
@@ -54,32 +73,41 @@ class RedfishInspect(RedfishInterface, base.Inspect):
                 f"{', '.join(missing)}: "
                 f"set {' and '.join(f'properties/{name}' for name in missing)}, and inspect again",
             )
+        mode = inventory["boot"]["current_boot_mode"]
+        if mode is not None:
+            properties["capabilities"] = with_boot_mode(properties.get("capabilities"), mode)
+        plugin_data: Json = {}
+        if not _PCI_HOOKS.isdisjoint(self.hooks):
+            plugin_data["pci_devices"] = self.access.read(task, _pci_devices)
+        if not _LLDP_HOOKS.isdisjoint(self.hooks):
+            neighbours = self.access.read(task, _lldp)
+            names = {nic["mac_address"]: nic["name"] for nic in inventory["interfaces"]}
+            plugin_data["parsed_lldp"] = {
+                names[mac]: neighbour for mac, neighbour in neighbours.items() if mac in names
+            }
         return Done(
             result={
-                "inventory": {
-                    "inventory": inventory,
-                    "plugin_data": self._neighbours(task, inventory),
-                },
-                "node": {"properties": _merged(task.node.properties, facts, inventory)},
+                "inventory": {"inventory": inventory, "plugin_data": plugin_data},
+                "node": {"properties": properties},
             },
         )
 
-    def _neighbours(self, task: base.DriverTask, inventory: Json) -> Json:
-        """Read PCI devices and LLDP data, each only for the hooks that use it."""
-        plugin_data: Json = {}
-        if not _PCI_HOOKS.isdisjoint(self.hooks):
-            plugin_data["pci_devices"] = self.access.read(task, neighbours.pci_devices)
-        if not _LLDP_HOOKS.isdisjoint(self.hooks):
-            parsed = self.access.read(task, neighbours.lldp)
-            names = {nic["mac_address"]: nic["name"] for nic in inventory["interfaces"]}
-            plugin_data["parsed_lldp"] = {
-                names[mac]: neighbour for mac, neighbour in parsed.items() if mac in names
-            }
-        return plugin_data
-
 
 def look(system: Any) -> Json:
-    """Return the inventory of a system, without parts that the BMC lacks."""
+    """Return the inventory of a system, without parts that the BMC lacks.
+
+    Disks are those of Storage, or those of SimpleStorage where Storage has no sizes.  Interfaces
+    are those of the system, or the ports of network adapters.
+    """
+    memory_gib = (system.json.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
+    disks = reading.optional(_storage, system) or []
+    if not any(disk["size"] for disk in disks):
+        disks = reading.optional(_simple_storage, system) or disks
+    interfaces = reading.optional(_interfaces, system) or [
+        {"name": str(port.get("Id")), "mac_address": mac, "speed_mbps": None}
+        for port in _ports(system)
+        for mac in _macs(port)
+    ]
     return {
         "system_vendor": {
             "manufacturer": system.manufacturer,
@@ -87,43 +115,30 @@ def look(system: Any) -> Json:
             "serial_number": system.serial_number,
             "system_uuid": system.uuid,
         },
-        "memory": {"physical_mb": _memory_mb(system)},
+        "memory": {"physical_mb": int(memory_gib * 1024) if memory_gib else None},
         "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
-        "disks": _disks(system),
-        "interfaces": reading.optional(_interfaces, system) or _adapter_ports(system),
+        "disks": disks,
+        "interfaces": interfaces,
         "boot": {"current_boot_mode": boot_device.mode_of(system)},
     }
 
 
-def _memory_mb(system: Any) -> int | None:
-    size_gib = (system.json.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
-    return int(size_gib * 1024) if size_gib else None
-
-
 def _cpu(system: Any) -> Json:
-    processors = [p for p in reading.each(system.processors) if _kind(p) in ("CPU", None)]
+    processors = [
+        each
+        for each in reading.each(system.processors)
+        if getattr(each.processor_type, "value", None) in ("CPU", None)
+    ]
     first = processors[0] if processors else None
     kinds = [getattr(first, name, None) for name in ("processor_architecture", "instruction_set")]
-    words = [kind.value for kind in kinds if kind is not None]
-    architecture = next((word for word in words if word in _ARCHITECTURES), next(iter(words), None))
+    names = [kind.value for kind in kinds if kind is not None]
+    architecture = next((name for name in names if name in _ARCHITECTURES), next(iter(names), None))
     return {
         "count": sum(p.total_threads or p.total_cores or 0 for p in processors) or None,
         "architecture": _ARCHITECTURES.get(str(architecture), architecture),
         "model_name": getattr(first, "model", None),
         "frequency": getattr(first, "max_speed_mhz", None),
     }
-
-
-def _kind(processor: Any) -> str | None:
-    return getattr(processor.processor_type, "value", None)
-
-
-def _disks(system: Any) -> list[Json]:
-    """Return the disks of Storage, or those of SimpleStorage where Storage has no sizes."""
-    disks = reading.optional(_storage, system) or []
-    if any(disk["size"] for disk in disks):
-        return disks
-    return reading.optional(_simple_storage, system) or disks
 
 
 def _storage(system: Any) -> list[Json]:
@@ -173,35 +188,70 @@ def _interfaces(system: Any) -> list[Json]:
     return list(interfaces.values())
 
 
-def _adapter_ports(system: Any) -> list[Json]:
-    """Return the ports of network adapters, for BMCs that show no interfaces of the system."""
-    return [
-        {"name": name, "mac_address": mac, "speed_mbps": None}
-        for name, mac in neighbours.interfaces(system)
-    ]
-
-
-def _properties(inventory: Json) -> Json:
-    """Return the properties that schedulers use."""
-    sizes = [disk["size"] for disk in inventory["disks"] if (disk["size"] or 0) >= _LEAST_DISK]
-    facts = {
-        "memory_mb": inventory["memory"]["physical_mb"],
-        "cpus": inventory["cpu"]["count"],
-        "cpu_arch": inventory["cpu"]["architecture"],
-        "local_gb": (min(sizes) >> 30) - 1 if sizes else None,
-    }
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _merged(properties: Mapping[str, Any], facts: Json, inventory: Json) -> Json:
-    merged = _DISKLESS | dict(properties) | facts
-    mode = inventory["boot"]["current_boot_mode"]
-    if mode is not None:
-        merged["capabilities"] = with_boot_mode(properties.get("capabilities"), mode)
-    return merged
-
-
 def with_boot_mode(capabilities: Any, mode: str) -> str:
     """Return capabilities with ``boot_mode`` set."""
     kept = [c for c in str(capabilities or "").split(",") if c and not c.startswith("boot_mode:")]
     return ",".join([*kept, f"boot_mode:{mode}"])
+
+
+# ------------------------------------------------- PCI functions and ports, a request per device
+# Source: DMTF DSP0268, PCIeDevice, PCIeFunction, NetworkAdapter and Port.
+
+
+def _pci_devices(system: Any) -> list[Json]:
+    """Return the PCI functions in ironic-python-agent's form, with hexadecimal IDs."""
+    devices = []
+    for device in _listed(system, system.json, "PCIeDevices"):
+        links = device.get("Links") or {}
+        for function in _listed(system, device, "PCIeFunctions") or _listed(
+            system, links, "PCIeFunctions"
+        ):
+            ids = {
+                name: value.lower().removeprefix("0x")
+                for name, source in _PCI_IDS.items()
+                if isinstance(value := function.get(source), str) and value
+            }
+            if ids.keys() >= {"vendor_id", "product_id"}:
+                devices.append(ids)
+    return devices
+
+
+def _listed(system: Any, document: Json, name: str) -> list[Json]:
+    """Return the documents that a property lists, or those of the collection that it links to."""
+    value = document.get(name)
+    if not isinstance(value, list):
+        return list(reading.members(system, document, name))
+    paths = [link["@odata.id"] for link in value if isinstance(link, dict) and "@odata.id" in link]
+    documents = (reading.optional(reading.fetch, system, path) for path in paths)
+    return [each for each in documents if each]
+
+
+def _lldp(system: Any) -> dict[str, Json]:
+    """Return the LLDP data of each network port by its MAC address."""
+    neighbours: dict[str, Json] = {}
+    for port in _ports(system):
+        ethernet = port.get("Ethernet")
+        received = ethernet.get("LLDPReceive") if isinstance(ethernet, dict) else None
+        facts = received if isinstance(received, dict) else {}
+        neighbour: Json = {
+            name: facts[source]
+            for name, source in _LLDP.items()
+            if isinstance(facts.get(source), str) and facts[source]
+        }
+        if "switch_mgmt_addresses" in neighbour:
+            neighbour["switch_mgmt_addresses"] = [neighbour["switch_mgmt_addresses"]]
+        if neighbour:
+            neighbours |= dict.fromkeys(_macs(port), neighbour)
+    return neighbours
+
+
+def _ports(system: Any) -> Iterator[Json]:
+    for chassis in reading.chassis(system):
+        for adapter in reading.members(system, chassis.json, "NetworkAdapters"):
+            yield from reading.members(system, adapter, "Ports")
+
+
+def _macs(port: Json) -> list[str]:
+    ethernet = port.get("Ethernet")
+    addresses = ethernet.get("AssociatedMACAddresses") if isinstance(ethernet, dict) else None
+    return [*filter(None, map(idents.folded_mac, addresses or ()))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors
@@ -81,7 +81,9 @@ class RedfishManagement(RedfishInterface, base.Management):
         ).apply()
 
     def get_node_health(self, task: base.DriverTask) -> str | None:
-        return _health(self.access.document(task))
+        status = self.access.document(task).get("Status")
+        health = status.get("Health") if isinstance(status, dict) else None
+        return health if health in _HEALTHS else None
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
         return self.access.read(task, sensors.read)
@@ -142,12 +144,6 @@ class RedfishManagement(RedfishInterface, base.Management):
 def _secure_boot(system: Any) -> bool | None:
     enabled: bool | None = system.secure_boot.enabled
     return enabled
-
-
-def _health(document: Mapping[str, Any]) -> str | None:
-    status = document.get("Status")
-    health: str | None = status.get("Health") if isinstance(status, dict) else None
-    return health if health in _HEALTHS else None
 
 
 def _vendor(system: Any) -> str | None:

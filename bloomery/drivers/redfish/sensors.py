@@ -48,12 +48,16 @@ def read(system: Any) -> Sensors:
     for chassis in reading.chassis(system):
         for kind, name, fields in _of_chassis(system, chassis.json):
             data.setdefault(kind, {})[name] = fields
-    if drives := dict(_drives(system)):
-        data["Drive"] = drives
+    storage = reading.optional(lambda: system.storage) if own.get("Storage") else None
+    for controller in reading.each(storage) if storage is not None else ():
+        for drive in reading.drives([controller]):
+            name = f"{drive.name}:{controller.identity}@{system.identity}"
+            data.setdefault("Drive", {})[name] = _fields(drive.json, _DRIVE)
     return data
 
 
 def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield kind, name and fields of each sensor; from Sensors where there is no Thermal."""
     place = str(chassis.get("Id"))
     thermal = reading.follow(system, chassis, "Thermal")
     power = reading.follow(system, chassis, "Power")
@@ -63,25 +67,18 @@ def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
         yield "Fan", f"{ident}@{place}", _fields(each, _FAN)
     for ident, each in _listed(power, "PowerSupplies"):
         yield "Power", f"{ident}:{power.get('Id')}@{place}", _fields(each, _SUPPLY)
-    if not thermal:
-        yield from _of_sensors(system, chassis, place)
-
-
-def _of_sensors(system: Any, chassis: Json, place: str) -> Iterator[tuple[str, str, Json]]:
-    """Yield the temperatures and fans of a chassis without Thermal."""
+    if thermal:
+        return
     for _, sensor in zip(range(_MOST), reading.members(system, chassis, "Sensors"), strict=False):
         name, value = f"{sensor.get('Id')}@{place}", _number(sensor.get("Reading"))
+        kind, context = sensor.get("ReadingType"), sensor.get("PhysicalContext")
         common = _fields(sensor, {"identity": "Id", "physical_context": "PhysicalContext"})
-        if sensor.get("ReadingType") == "Temperature":
+        if kind == "Temperature":
             number = {"reading_celsius": value, "sensor_number": sensor.get("Id")}
             yield "Temperature", name, common | number
-        elif sensor.get("ReadingType") in ("Rotational", "Percent") and _is_fan(sensor):
+        elif kind == "Rotational" or (kind == "Percent" and context == "Fan"):
             units = sensor.get("ReadingUnits")
             yield "Fan", name, common | {"reading": value, "reading_units": units}
-
-
-def _is_fan(sensor: Json) -> bool:
-    return sensor.get("ReadingType") == "Rotational" or sensor.get("PhysicalContext") == "Fan"
 
 
 def _listed(document: Json, name: str) -> Iterator[tuple[str, Json]]:
@@ -96,14 +93,6 @@ def _listed(document: Json, name: str) -> Iterator[tuple[str, Json]]:
             ident = next(ident for ident in idents if ident not in taken)
             taken.add(ident)
             yield ident, each
-
-
-def _drives(system: Any) -> Iterator[tuple[str, Json]]:
-    storage = reading.optional(lambda: system.storage) if system.json.get("Storage") else None
-    for controller in reading.each(storage) if storage is not None else ():
-        for drive in reading.drives([controller]):
-            name = f"{drive.name}:{controller.identity}@{system.identity}"
-            yield name, _fields(drive.json, _DRIVE)
 
 
 def _fields(document: Json, names: Mapping[str, str]) -> Json:

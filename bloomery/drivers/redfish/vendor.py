@@ -16,7 +16,7 @@ from bloomery.outcome import Outcome
 Json = dict[str, Any]
 
 _KINDS: Final = {"cd": ("CD",), "dvd": ("DVD",), "usb": ("USBStick",), "floppy": ("Floppy",)}
-_SHOWN: Final = ("Id", "Context", "Protocol", "Destination", "EventTypes")
+_FIELDS: Final = ("Id", "Context", "Protocol", "Destination", "EventTypes")
 _HIDDEN: Final = ("@odata.context", "@odata.etag")
 _IDENT: Final = re.compile(r"[\w.~-]{1,255}", re.ASCII)
 _MOST_SHOWN: Final = 80  # characters of a client's value in an error
@@ -91,9 +91,17 @@ class RedfishVendor(RedfishInterface, base.Vendor):
         if HttpHeaders:
             document["HttpHeaders"] = HttpHeaders
         values = (value for header in HttpHeaders or () for value in header.values())
+
+        def create(system: Any) -> Json:
+            answer = system.root._conn.post(_path(system), data=document)  # noqa: SLF001
+            location = answer.headers.get("Location")
+            if location:  # only the path is used, so that the request stays at this BMC
+                return _document(reading.fetch(system, urllib.parse.urlsplit(location).path))
+            return _document(document | answer.json())
+
         return self.access.change(
             task,
-            lambda system: _create(system, document),
+            create,
             secrets=(*secrets.in_address(Destination), *(str(value) for value in values)),
         )
 
@@ -104,7 +112,11 @@ class RedfishVendor(RedfishInterface, base.Vendor):
         check=_check_id,
     )
     def delete_subscription(self, task: base.DriverTask, id: str) -> None:  # noqa: A002
-        self.access.change(task, lambda system: _delete(system, id))
+        def delete(system: Any) -> None:
+            connection = system.root._conn  # noqa: SLF001
+            _existing(id, lambda: connection.delete(f"{_path(system)}/{id}"))
+
+        self.access.change(task, delete)
 
     @vendor_methods.passthru(
         ("GET",),
@@ -123,7 +135,11 @@ class RedfishVendor(RedfishInterface, base.Vendor):
         check=_check_id,
     )
     def get_subscription(self, task: base.DriverTask, id: str) -> Json:  # noqa: A002
-        return self.access.read(task, lambda system: _subscription(system, id))
+        def fetch(system: Any) -> Json:
+            path = f"{_path(system)}/{id}"
+            return _document(_existing(id, lambda: reading.fetch(system, path)))
+
+        return self.access.read(task, fetch)
 
 
 def _path(system: Any) -> str:
@@ -137,27 +153,10 @@ def _path(system: Any) -> str:
 
 def _collection(system: Any) -> Json:
     document = reading.fetch(system, _path(system))
-    shown = {name: value for name, value in document.items() if name not in _HIDDEN}
-    if isinstance(members := shown.get("Members"), list):  # some BMCs embed whole members
-        shown["Members"] = [_masked(member) for member in members]
-    return shown
-
-
-def _subscription(system: Any, ident: str) -> Json:
-    return _shown(_existing(ident, lambda: reading.fetch(system, f"{_path(system)}/{ident}")))
-
-
-def _create(system: Any, document: Json) -> Json:
-    answer = system.root._conn.post(_path(system), data=document)  # noqa: SLF001
-    location = answer.headers.get("Location")
-    if location:  # only the path is used, so that the request stays at this BMC
-        return _shown(reading.fetch(system, urllib.parse.urlsplit(location).path))
-    return _shown(document | answer.json())
-
-
-def _delete(system: Any, ident: str) -> None:
-    connection = system.root._conn  # noqa: SLF001
-    _existing(ident, lambda: connection.delete(f"{_path(system)}/{ident}"))
+    collection = {name: value for name, value in document.items() if name not in _HIDDEN}
+    if isinstance(members := collection.get("Members"), list):  # some BMCs embed whole members
+        collection["Members"] = [_masked(member) for member in members]
+    return collection
 
 
 def _existing(ident: str, ask: Any) -> Any:
@@ -170,9 +169,9 @@ def _existing(ident: str, ask: Any) -> Any:
         raise errors.NotFound(reason=f"the BMC has no subscription {ident}") from None
 
 
-def _shown(document: Json) -> Json:
+def _document(document: Json) -> Json:
     masked = _masked(document)
-    return {name: masked.get(name) for name in _SHOWN}
+    return {name: masked.get(name) for name in _FIELDS}
 
 
 def _masked(subscription: Any) -> Any:
