@@ -177,16 +177,16 @@ class Reporter:
 
 def install() -> None:
     """Let the fake machines of this process tell the witness of the environment."""
-    reporter, act = Reporter(), behaviour.act
+    reporter, act = Reporter(), behaviour.FakeInterface.act
 
     def act_and_tell(
-        conf: Any, task: base.DriverTask, kind: str, method: str, limit_s: float | None = None
+        fake: Any, task: base.DriverTask, method: str, limit_s: float | None = None
     ) -> Any:
         guard = getattr(task, "_guard", None)
         if guard is None or task.turn != 0:
-            return act(conf, task, kind, method, limit_s)
+            return act(fake, task, method, limit_s)
         task.assert_lease()
-        with reporter.order(guard, f"{kind}.{method}", time.monotonic()):
-            return act(conf, task, kind, method, limit_s)
+        with reporter.order(guard, f"{fake.kind}.{method}", time.monotonic()):
+            return act(fake, task, method, limit_s)
 
-    behaviour.act = act_and_tell
+    behaviour.FakeInterface.act = act_and_tell

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_570,
+    "lines of the product": 117_341,
     "lines of the tests": 135_217,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 16_059,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_830,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 735,
-    "functions": 8205,
-    "functions of under ten lines, per mille": 810,  # long functions of revisions are gone
-    "one-caller helpers": 1103,
+    "files of the product": 734,
+    "functions": 8157,
+    "functions of under ten lines, per mille": 809,  # long functions of revisions are gone
+    "one-caller helpers": 1055,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

@@ -94,7 +94,7 @@ class Gateway:
         budget_s: float | None = None,
         insists: bool = False,
     ) -> Iterator[BmcCall]:
-        """Let one call through, after its queue and within its time.
+        """Let one call through after its queue, within its time; record its result.
 
         ``budget_s``: time limit of the call; None: that of the task, else call_timeout.  The time
         counts from the slot; the queue may take as long again.  A task or a call that insists
@@ -105,32 +105,37 @@ class Gateway:
         own_s = task.budget_s if budget_s is None else budget_s
         limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
         if not bmc.slots.enter(write=write, timeout_s=limit_s):
-            raise self._queue_timeout(task, address, limit_s)
+            options = self.conf.bmc
+            reason = (
+                f"other calls of this conductor came first for {limit_s:g} s; more go at a time "
+                f"with [bmc]requests_at_once ({options.requests_at_once} now) and "
+                f"[bmc]writes_at_once ({options.writes_at_once} now)"
+            )
+            raise errors.BmcQueueTimeout(
+                node=errors.name_of(task.node), address=address,
+                retry_after_s=_QUEUE_PAUSE_S, cause=reason, reason=reason,
+            )  # fmt: skip
         deadline = self.clock() + limit_s
         call = BmcCall(bmc, task.node.driver, deadline, self.clock, task.assert_lease)
         try:
             if write:
                 task.assert_lease()
             require(bmc, bmc.breaker, task, insists=insists or task.insists)
-            with _reporting(bmc, task.node.driver):
+            try:
                 yield call
+            except errors.BmcLeftAlone:  # no request was sent
+                bmc.breaker.abandoned()
+                raise
+            except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+                METRICS.send_counter(f"bmc_faults:{task.node.driver}:{exc.code}", 1)
+                bmc.failed(exc)
+                raise
+            except BaseException:
+                bmc.breaker.abandoned()
+                raise
+            bmc.answered()
         finally:
             bmc.slots.leave(write=write)
-
-    def _queue_timeout(
-        self, task: DriverTask, address: str, limit_s: float
-    ) -> errors.BmcQueueTimeout:
-        options = self.conf.bmc
-        reason = (
-            f"other calls of this conductor came first for {limit_s:g} s; more go at a time with "
-            f"[bmc]requests_at_once ({options.requests_at_once} now) and [bmc]writes_at_once "
-            f"({options.writes_at_once} now)"
-        )
-        return errors.BmcQueueTimeout(
-            node=errors.name_of(task.node), address=address,
-            retry_after_s=_QUEUE_PAUSE_S, cause=reason,
-            reason=reason,
-        )  # fmt: skip
 
     @contextmanager
     def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
@@ -179,24 +184,6 @@ def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
         node=node, address=address, retry_after_s=_LOGIN_BUSY_S, cause="",
         reason="another call is logging in",
     )  # fmt: skip
-
-
-@contextmanager
-def _reporting(bmc: BmcState, driver: str) -> Iterator[None]:
-    """Record the result of a call in the BMC's state."""
-    try:
-        yield
-    except errors.BmcLeftAlone:  # no request was sent
-        bmc.breaker.abandoned()
-        raise
-    except (errors.BmcUnreachable, errors.BmcRefused) as exc:
-        METRICS.send_counter(f"bmc_faults:{driver}:{exc.code}", 1)
-        bmc.failed(exc)
-        raise
-    except BaseException:
-        bmc.breaker.abandoned()
-        raise
-    bmc.answered()
 
 
 def account_key(*facts: str | None) -> str:

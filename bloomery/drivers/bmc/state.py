@@ -113,8 +113,15 @@ class BmcState:
 
     def describe(self, account: str | None = None) -> dict[str, Any]:
         """Return the BMC's part of a node's ``why``, as JSON."""
-        latency = self.latency.summary()
-        breaker = self.breaker
+        latency, breaker = self.latency.summary(), self.breaker
+        login = None if account is None else self.login(account)
+        refusal = None
+        if login is not None and login.is_open:
+            refusal = {
+                "since": _text(login.since),
+                "tries": login.failures,
+                "next_try_at": _text(login.next_try_at),
+            }
         return {
             "address": self.address,
             "last_contact_at": _text(self.last_contact_at),
@@ -123,20 +130,9 @@ class BmcState:
             "silent_since": _text(self.silent_since),
             "left_alone": breaker.is_open,
             "next_try_at": _text(breaker.next_try_at),
-            "login_refused": None if account is None else _refusal(self.login(account)),
+            "login_refused": refusal,
             "latency": None if latency is None else dataclasses.asdict(latency),
         }
-
-
-def _refusal(login: Breaker) -> dict[str, Any] | None:
-    """Return since when a login is refused, the number of tries, and the time of the next."""
-    if not login.is_open:
-        return None
-    return {
-        "since": _text(login.since),
-        "tries": login.failures,
-        "next_try_at": _text(login.next_try_at),
-    }
 
 
 def _text(at: datetime | None) -> str | None:
@@ -234,15 +230,17 @@ class Slots:
 
     def enter(self, *, write: bool, timeout_s: float) -> bool:
         """Take a slot; False when none came free in time."""
+
+        def is_free() -> bool:
+            has_write = not write or self._writing < self._writes_most
+            return self._busy < self._most and has_write
+
         with self._freed:
-            if not self._freed.wait_for(lambda: self._is_room(write), timeout_s):
+            if not self._freed.wait_for(is_free, timeout_s):
                 return False
             self._busy += 1
             self._writing += write
             return True
-
-    def _is_room(self, write: bool) -> bool:
-        return self._busy < self._most and not (write and self._writing >= self._writes_most)
 
     def leave(self, *, write: bool) -> None:
         with self._freed:

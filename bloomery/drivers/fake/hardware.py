@@ -43,7 +43,7 @@ class FakeHardware(base.HardwareType):
     }
 
     def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
-        behaviour.check(driver_info, behaviour.BEHAVES)
+        behaviour.check(driver_info)
 
 
 class FakePower(FakeInterface, base.Power):
@@ -153,9 +153,9 @@ class FakeManagement(FakeInterface, base.Management):
         pending = self.act(task, "detach_virtual_media")
         if pending is None:
             inserted = task.node.driver_internal_info.pop(_MEDIA, None) or {}
-            left = {k: v for k, v in inserted.items() if device_types and k not in device_types}
-            if left:
-                task.node.driver_internal_info[_MEDIA] = left
+            rest = {k: v for k, v in inserted.items() if device_types and k not in device_types}
+            if rest:
+                task.node.driver_internal_info[_MEDIA] = rest
         return pending
 
 

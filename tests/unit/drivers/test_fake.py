@@ -26,7 +26,7 @@ def make_task(turn: int = 0, uuid: str = "node-1", **told: Any) -> DriverTask:
 
 
 def act(task: DriverTask, conf: Conf | None = None) -> Any:
-    return behaviour.act(conf or Conf(), task, "deploy", "deploy")
+    return FakeDeploy(conf or Conf()).act(task, "deploy")
 
 
 def test_told_nothing_it_does_as_asked():
