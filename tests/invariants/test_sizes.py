@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_341,
-    "lines of the tests": 135_217,  # a row is read again after an event of an older release
+    "lines of the product": 117_089,
+    "lines of the tests": 135_215,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 9081,
@@ -39,18 +39,18 @@ LIMITS = {
     "lines of bloomery/orchestration/plan": 1561,
     "lines of bloomery/orchestration/properties": 1649,
     "lines of bloomery/orchestration/resources": 9503,  # reasons of states moved here
-    "lines of bloomery/orchestration/engine_host": 1922,
-    "lines of bloomery/orchestration/orders": 3319,
-    "lines of bloomery/orchestration/queries": 1574,
+    "lines of bloomery/orchestration/engine_host": 1905,
+    "lines of bloomery/orchestration/orders": 3157,
+    "lines of bloomery/orchestration/queries": 1501,
     "lines of bloomery/orchestration/simulation": 467,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
     "files of the product": 734,
-    "functions": 8157,
-    "functions of under ten lines, per mille": 809,  # long functions of revisions are gone
-    "one-caller helpers": 1055,
+    "functions": 8096,
+    "functions of under ten lines, per mille": 806,  # long functions of revisions are gone
+    "one-caller helpers": 985,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

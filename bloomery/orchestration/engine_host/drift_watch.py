@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -110,10 +110,31 @@ class DriftWatch:
                 page = stack_drift.list_page(conn, after_id, size)
                 ours = [row for row in page if row.type in self._kinds and owns(row.root_uuid)]
                 look = self._read(conn, ours)
-            self._emit(self._reports(look))
+            reports: dict[str, list[Report]] = {}
+            for row in look.resources:
+                differences, former = self._differences(look, row), look.former.get(row.uuid, {})
+                if differences is not None and differences != former:
+                    each = Report(resource=row, differences=differences, former=former)
+                    reports.setdefault(row.stack_uuid, []).append(each)
+            for stack_uuid, of_stack in reports.items():
+                with self._services.db.read() as conn:
+                    stack = stacks.find(conn, stack_uuid)
+                if stack is not None:
+                    self._emit_of_stack(stack, of_stack)
+            if reports:
+                self._on_events_written()
         return page[-1].id if len(page) == size else None
 
     def _read(self, conn: sa.Connection, page: Sequence[sa.Row[Any]]) -> Look:
+        idents: dict[str, set[str]] = {}
+        for row in page:
+            kind = self._kinds[row.type]
+            if issubclass(kind, MachineRecord):
+                nouns = [kind.noun]
+            else:
+                nouns = ["node", "ports_of"] if issubclass(kind, Node) else ["node"]
+            for noun in nouns:
+                idents.setdefault(noun, set()).add(row.physical_id)
         uuids = [row.uuid for row in page]
         stored = {row.properties_uuid for row in page if row.properties_uuid}
         properties = resources.properties_of(conn, stored, self._sealer)
@@ -121,32 +142,11 @@ class DriftWatch:
             resources=page,
             properties=properties,
             data=resources.data_of(conn, uuids, self._sealer)[0],
-            machines=machine_pages.read(conn, self._idents(page)),
+            machines=machine_pages.read(conn, idents),
             former=stack_drift.stored(conn, uuids),
         )
 
-    def _idents(self, page: Sequence[sa.Row[Any]]) -> dict[str, set[str]]:
-        idents: dict[str, set[str]] = {}
-        for row in page:
-            kind = self._kinds[row.type]
-            if issubclass(kind, MachineRecord):
-                words = [kind.noun]
-            else:
-                words = ["node", "ports_of"] if issubclass(kind, Node) else ["node"]
-            for word in words:
-                idents.setdefault(word, set()).add(row.physical_id)
-        return idents
-
     # ---------------------------------------------------------------------------- comparing
-
-    def _reports(self, look: Look) -> dict[str, list[Report]]:
-        reports: dict[str, list[Report]] = {}
-        for row in look.resources:
-            differences, former = self._differences(look, row), look.former.get(row.uuid, {})
-            if differences is not None and differences != former:
-                each = Report(resource=row, differences=differences, former=former)
-                reports.setdefault(row.stack_uuid, []).append(each)
-        return reports
 
     def _differences(self, look: Look, row: sa.Row[Any]) -> Differences | None:
         """Return sentences by field; None: a conductor holds the node, or the comparison failed."""
@@ -186,15 +186,6 @@ class DriftWatch:
 
     # ------------------------------------------------------------------------------ reporting
 
-    def _emit(self, reports: Mapping[str, Sequence[Report]]) -> None:
-        for stack_uuid, of_stack in reports.items():
-            with self._services.db.read() as conn:
-                stack = stacks.find(conn, stack_uuid)
-            if stack is not None:
-                self._emit_of_stack(stack, of_stack)
-        if reports:
-            self._on_events_written()
-
     def _emit_of_stack(self, stack: Stack, reports: Sequence[Report]) -> None:
         """Write the reports of a stack's resources, and mark the resources if configured."""
         request = access.stored_caller(self._services, stack)
@@ -202,7 +193,13 @@ class DriftWatch:
             services=self._services, request=request, runtime=self._runtime,
             on_accepted=self._on_accepted,
         )  # fmt: skip
-        masked = [self._masked(ctx, stack, each) for each in reports]
+        redaction = StoredStack(ctx, stack).redaction
+        masked = [
+            replace(each, differences={
+                name: redaction.masked(text) for name, text in each.differences.items()
+            })
+            for each in reports
+        ]  # fmt: skip
         written, new_events = self._services.db.transact(
             lambda conn: self._write(conn, stack, masked)
         )
@@ -212,13 +209,6 @@ class DriftWatch:
             METRICS.send_counter("stack_drift:ended", len(each.ended))
             if self._services.conf.engine.drift_sets_check_failed:
                 self._mark(ctx, stack, each)
-
-    def _masked(self, ctx: StackContext, stack: Stack, report: Report) -> Report:
-        if not report.begun:
-            return report
-        redaction = StoredStack(ctx, stack).redaction
-        sentences = {name: redaction.masked(text) for name, text in report.differences.items()}
-        return Report(resource=report.resource, differences=sentences, former=report.former)
 
     def _write(
         self, conn: sa.Connection, stack: Stack, reports: Sequence[Report]
@@ -240,19 +230,14 @@ class DriftWatch:
                 continue
             stack_drift.replace(conn, row.uuid, each.differences, now=rows.now())
             written.append(each)
-            new += self._events(stack, each)
+            if each.begun:
+                new.append(self._event(stack, each, Status.FAILED, "; ".join(each.begun)))
+            if each.ended:
+                reason = f"as the template says again: {', '.join(each.ended)}"
+                new.append(self._event(stack, each, Status.COMPLETE, reason))
         trees.insert_events(conn, [tree_values.encode_event(event) for event in new])
         events.insert(conn, [trees.relay_row(each, stack) for each in _of_stack(stack, new)])
         return written, new
-
-    def _events(self, stack: Stack, report: Report) -> list[Event]:
-        new = []
-        if report.begun:
-            new.append(self._event(stack, report, Status.FAILED, "; ".join(report.begun)))
-        if report.ended:
-            reason = f"as the template says again: {', '.join(report.ended)}"
-            new.append(self._event(stack, report, Status.COMPLETE, reason))
-        return new
 
     def _event(self, stack: Stack, report: Report, status: Status, reason: str) -> Event:
         return Event(

@@ -8,7 +8,7 @@ starting, because existing stacks must go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,14 @@ def make_runtime(
     """Return the runtime of a process; it reads folders, so make it once."""
     plugin_modules.install(conf.engine.plugin_dirs)
     limits = inputs.limits_of(conf)
+    lifecycle_plugins = []
+    for name, load in kinds.loaders(GROUP).items():
+        try:
+            lifecycle_plugins.append(load()())
+        except Exception as exc:  # the code of a site may raise anything
+            raise errors.CannotStart(
+                reason=f"cannot use the plug-in {name} of {GROUP}: {type(exc).__name__}: {exc}"
+            ) from exc
     return EngineRuntime(
         operators=operators_environment(conf.engine.environment_dir, limits),
         limits=limits,
@@ -65,16 +73,6 @@ def make_runtime(
         software=software,
         machines=machines,
         authorize=authorize,
-        plugins=LifecyclePlugins(_lifecycle_plugins()),
+        plugins=LifecyclePlugins(lifecycle_plugins),
         sinks=EventSinks(kinds.loaders(SINK_GROUP)),
     )
-
-
-def _lifecycle_plugins() -> Iterator[Any]:
-    for name, load in kinds.loaders(GROUP).items():
-        try:
-            yield load()()
-        except Exception as exc:  # the code of a site may raise anything
-            raise errors.CannotStart(
-                reason=f"cannot use the plug-in {name} of {GROUP}: {type(exc).__name__}: {exc}"
-            ) from exc

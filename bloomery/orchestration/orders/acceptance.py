@@ -75,9 +75,25 @@ class Change:
 def accept(ctx: StackContext, change: Change) -> None:
     """Commit ``change`` and wake an engine.  Raises Overtaken, DatabaseBusy."""
     sealer, stack = ctx.sealer, change.stack
-    after = _after(ctx, change)
+    after, columns, new_events = stack, dict[str, Any](), list[Event]()
+    if change.action is not None:  # the stack as clients see it from now on
+        begins = change.status == Status.IN_PROGRESS
+        columns = {
+            "action": change.action,
+            "status": change.status,
+            "reason": change.reason or f"Stack {change.action} started",
+            "traversal": stack.traversal + 1,
+            "open": True,
+            "deadline_at": stack.deadline_at,
+            **(deadline_columns(ctx, stack.timeout_mins) if begins else {}),
+            **change.columns,
+        }
+        after = replace(stack, **columns)
+        if change.ends is not None:
+            ended = replace(stack, status=Status.FAILED)
+            new_events.append(event_of(ctx, ended, change.ends))
+        new_events.append(event_of(ctx, after))
     written = _encoded(change.template, sealer)
-    new_events, columns = _events(ctx, change, after), _columns(change, after)
     order = order_of(ctx, stack, change.kind, change.payload)
 
     def write(conn: sa.Connection) -> None:
@@ -92,7 +108,9 @@ def accept(ctx: StackContext, change: Change) -> None:
         if change.snapshot is not None:
             snapshots.insert(conn, change.snapshot, sealer)
         if change.renews:
-            _renew_credentials(ctx, conn, stack)
+            root = stack if stack.uuid == stack.root_uuid else stacks.find(conn, stack.root_uuid)
+            if root is not None and root.credentials_uuid is not None:
+                credentials.renew(conn, root.credentials_uuid, **caller(ctx))
         _emit_events(ctx, conn, new_events, after)
         stack_orders.insert(conn, sealer, order)
 
@@ -107,14 +125,17 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
     written = _encoded(template, sealer)
     row, tags = tree_values.encode_stack(stack), trees.encode_tags(stack)
     new_events = [event_of(ctx, stack)]
-    named = db_rows.naming_conflicts(_named(stack.name))
+
+    def name_conflict(exc: sa.exc.IntegrityError) -> errors.Failure | None:
+        taken = {"stacks.live_name": lambda: errors.StackExists(stack_name=stack.name)}
+        return db_rows.broken_constraint(exc, taken, None)
 
     def write(conn: sa.Connection) -> None:
         stack_orders.insert(conn, sealer, order)
         check_count(conn, stack.project, most)
         _write_template(conn, written)
         credentials.insert(conn, str(stack.credentials_uuid), **caller(ctx))
-        with named:
+        with db_rows.naming_conflicts(name_conflict):
             trees.insert_stacks(conn, [row], tags)
         _emit_events(ctx, conn, new_events, stack)
 
@@ -181,41 +202,6 @@ def deadline_columns(ctx: StackContext, timeout_mins: int | None) -> dict[str, A
     return {"deadline_at": ctx.runtime.utc() + timedelta(seconds=timeout_s)}
 
 
-def _after(ctx: StackContext, change: Change) -> Stack:
-    """Return the stack as clients see it from now on."""
-    if change.action is None:
-        return change.stack
-    in_progress = change.status == Status.IN_PROGRESS
-    begins = deadline_columns(ctx, change.stack.timeout_mins) if in_progress else {}
-    return replace(
-        change.stack,
-        action=change.action,
-        status=change.status,
-        reason=change.reason or f"Stack {change.action} started",
-        traversal=change.stack.traversal + 1,
-        open=True,
-        **{**begins, **change.columns},
-    )
-
-
-def _columns(change: Change, after: Stack) -> dict[str, Any]:
-    if change.action is None:
-        return {}
-    names = {"action", "status", "reason", "traversal", "open", "deadline_at", *change.columns}
-    return {name: getattr(after, name) for name in sorted(names)}
-
-
-def _events(ctx: StackContext, change: Change, after: Stack) -> list[Event]:
-    if change.action is None:
-        return []
-    new_events = [event_of(ctx, after)]
-    if change.ends is not None:
-        new_events.insert(
-            0, event_of(ctx, replace(change.stack, status=Status.FAILED), change.ends)
-        )
-    return new_events
-
-
 def _encoded(template: Template | None, sealer: Sealer) -> tuple[Any, Any] | None:
     return None if template is None else tree_values.encode_template(template, sealer)
 
@@ -224,12 +210,6 @@ def _write_template(conn: sa.Connection, encoded: tuple[Any, Any] | None) -> Non
     if encoded is not None:
         row, files = encoded
         trees.insert_templates(conn, [row], [files] if files else [])
-
-
-def _renew_credentials(ctx: StackContext, conn: sa.Connection, stack: Stack) -> None:
-    root = stack if stack.uuid == stack.root_uuid else stacks.find(conn, stack.root_uuid)
-    if root is not None and root.credentials_uuid is not None:
-        credentials.renew(conn, root.credentials_uuid, **caller(ctx))
 
 
 def _emit_events(
@@ -253,10 +233,3 @@ def send(
             template = raw_templates.get(conn, stack.template_uuid, ctx.sealer)
     operator_sinks = () if runtime.operators is None else runtime.operators.event_sinks
     runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *operator_sinks], new_events)
-
-
-def _named(name: str) -> Callable[[sa.exc.IntegrityError], errors.Failure | None]:
-    meanings: dict[str, Callable[[], errors.Failure]] = {
-        "stacks.live_name": lambda: errors.StackExists(stack_name=name)
-    }
-    return lambda exc: db_rows.broken_constraint(exc, meanings, None)

@@ -29,64 +29,65 @@ def check(ctx: StackContext, identity: StackIdentity) -> None:
 
 
 def _act(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
-    acceptance.retried(lambda: _begin(ctx, identity, action, kind), identity.name)
+    def attempt() -> None:
+        row = access.living(ctx, identity)
+        is_done = row.action == action and row.status == Status.COMPLETE
+        if is_done and action is not Action.CHECK:
+            return  # no event, as in Heat
+        checks.not_deleting(row, f"Performing {action.lower()} of")
+        checks.not_busy(ctx, row)
+        if action is not Action.CHECK:
+            checks.types_of_tree(ctx, row)
+        columns = {"updated_at": ctx.runtime.utc()}
+        acceptance.accept(ctx, Change(stack=row, kind=kind, action=action, columns=columns))
 
-
-def _begin(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
-    row = access.living(ctx, identity)
-    is_done = row.action == action and row.status == Status.COMPLETE
-    if is_done and action is not Action.CHECK:
-        return  # no event, as in Heat
-    checks.not_deleting(row, f"Performing {action.lower()} of")
-    checks.not_busy(ctx, row)
-    if action is not Action.CHECK:
-        checks.types_of_tree(ctx, row)
-    columns = {"updated_at": ctx.runtime.utc()}
-    acceptance.accept(ctx, Change(stack=row, kind=kind, action=action, columns=columns))
+    acceptance.retried(attempt, identity.name)
 
 
 def cancel_update(ctx: StackContext, identity: StackIdentity) -> None:
     """Accept the rollback of an update.  Raises NotSupported unless one is in progress."""
-    acceptance.retried(lambda: _roll_back(ctx, access.living(ctx, identity)), identity.name)
+
+    def attempt() -> None:
+        row = _stack_at(ctx, identity, Action.UPDATE)
+        columns: dict[str, Any] = {}
+        if row.previous_template_uuid is not None:
+            columns = {
+                "template_uuid": row.previous_template_uuid,
+                "previous_template_uuid": row.template_uuid,
+            }
+        change = Change(
+            stack=row,
+            kind=OrderKind.CANCEL,
+            payload={"rollback": True},
+            action=Action.ROLLBACK,
+            columns=columns,
+        )
+        acceptance.accept(ctx, change)
+
+    acceptance.retried(attempt, identity.name)
 
 
 def cancel_without_rollback(ctx: StackContext, identity: StackIdentity) -> None:
     """Accept that an update or create stops.  Raises NotSupported unless one is in progress."""
-    acceptance.retried(lambda: _stop(ctx, access.living(ctx, identity)), identity.name)
+
+    def attempt() -> None:
+        row = _stack_at(ctx, identity, Action.UPDATE, Action.CREATE)
+        change = Change(
+            stack=row,
+            kind=OrderKind.CANCEL,
+            payload={"rollback": False},
+            action=row.action,
+            status=Status.FAILED,
+            reason=f"Stack {row.action} cancelled",
+        )
+        acceptance.accept(ctx, change)
+
+    acceptance.retried(attempt, identity.name)
 
 
-def _roll_back(ctx: StackContext, row: Stack) -> None:
-    _check_at(row, Action.UPDATE)
-    columns: dict[str, Any] = {}
-    if row.previous_template_uuid is not None:
-        columns = {
-            "template_uuid": row.previous_template_uuid,
-            "previous_template_uuid": row.template_uuid,
-        }
-    change = Change(
-        stack=row,
-        kind=OrderKind.CANCEL,
-        payload={"rollback": True},
-        action=Action.ROLLBACK,
-        columns=columns,
-    )
-    acceptance.accept(ctx, change)
-
-
-def _stop(ctx: StackContext, row: Stack) -> None:
-    _check_at(row, Action.UPDATE, Action.CREATE)
-    change = Change(
-        stack=row,
-        kind=OrderKind.CANCEL,
-        payload={"rollback": False},
-        action=row.action,
-        status=Status.FAILED,
-        reason=f"Stack {row.action} cancelled",
-    )
-    acceptance.accept(ctx, change)
-
-
-def _check_at(row: Stack, *actions: Action) -> None:
+def _stack_at(ctx: StackContext, identity: StackIdentity, *actions: Action) -> Stack:
+    row = access.living(ctx, identity)
     if row.status != Status.IN_PROGRESS or row.action not in actions:
         state = f"{row.action}_{row.status}"
         raise errors.NotSupported(feature=f"Cancelling update when stack is {state}")
+    return row

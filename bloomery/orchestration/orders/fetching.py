@@ -86,20 +86,17 @@ class Fetcher:
         if not slots.acquire(timeout=PATIENCE_S):
             raise errors.FetchesBusy(count=self.at_once)
         try:
-            return self._followed(here, until_s)
+            for _redirect in range(MOST_REDIRECTS + 1):
+                onward, content = self._answer(here, until_s)
+                if onward is None:
+                    return self._decoded(content)
+                there = fetching.checked(urllib.parse.urljoin(here.geturl(), onward))
+                if here.scheme == "https" and there.scheme != "https":
+                    raise FetchRefused("it redirects from https to http")
+                here = there
+            raise FetchRefused(f"it redirects more than {MOST_REDIRECTS} times")
         finally:
             slots.release()
-
-    def _followed(self, here: urllib.parse.SplitResult, until_s: float) -> str:
-        for _redirect in range(MOST_REDIRECTS + 1):
-            onward, content = self._answer(here, until_s)
-            if onward is None:
-                return self._decoded(content)
-            there = fetching.checked(urllib.parse.urljoin(here.geturl(), onward))
-            if here.scheme == "https" and there.scheme != "https":
-                raise FetchRefused("it redirects from https to http")
-            here = there
-        raise FetchRefused(f"it redirects more than {MOST_REDIRECTS} times")
 
     def _answer(self, url: urllib.parse.SplitResult, until_s: float) -> tuple[str | None, bytes]:
         connection = Connection(url, self.addresses, until_s)
@@ -115,14 +112,12 @@ class Fetcher:
                 raise FetchRefused("the server packs its answer, though it was asked not to")
             return None, connection.content(answer, self.limits.template_bytes)
         except (OSError, http.client.HTTPException, ValueError) as exc:
-            raise FetchRefused(connection.why(exc, self._too_slow())) from exc
+            too_slow = f"it takes longer than {self.timeout_s:g} s (template_fetch_timeout)"
+            raise FetchRefused(connection.why(exc, too_slow)) from exc
         finally:
             if answer is not None:
                 answer.close()
             connection.end()
-
-    def _too_slow(self) -> str:
-        return f"it takes longer than {self.timeout_s:g} s (template_fetch_timeout)"
 
     def _decoded(self, content: bytes) -> str:
         if len(content) > self.limits.template_bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -17,7 +17,7 @@ from bloomery.model.stack_views import (
     UpdatePreview,
 )
 from bloomery.model.stacks import StoredResource
-from bloomery.orchestration import foresight, plan
+from bloomery.orchestration import foresight
 from bloomery.orchestration.orders import checks, plan_basis, stacks
 from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.plan.builder import ExistingStack
@@ -75,24 +75,33 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
 def _previewed(
     stack: Stack, identity: StackIdentity, secrets: Secrecy, parent: str | None = None
 ) -> Iterator[Any]:
-    required_by = _required_by(stack)
-    for name in stack.definitions:
-        details = _new_details(stack, identity, name, required_by.get(name, []), secrets)
-        child = _child_stack(stack, name)
-        if child is None:
-            yield dataclasses.replace(details, parent=parent)
-        else:
-            child_name = f"{identity.name}-{name}"  # a stored name has a short ID, too
-            inner = StackIdentity(project=identity.project, name=child_name, uuid=_NOT_STORED)
-            yield list(_previewed(child, inner, Secrecy(child, parent=(secrets, name)), name))
-
-
-def _required_by(stack: Stack) -> dict[str, list[str]]:
-    required: dict[str, list[str]] = {}
+    required_by: dict[str, list[str]] = {}
     for name in stack.definitions:
         for other in dict.fromkeys(stack.required(name)):
-            required.setdefault(other, []).append(name)
-    return required
+            required_by.setdefault(other, []).append(name)
+    for name, resource in stack.definitions.items():
+        child = _child_stack(stack, name)
+        if child is None:
+            try:
+                values = stack.properties(name, stack.view).items()
+                resolved = {key: each for key, each in values if each is not None}
+                properties = secrets.serialized(name, resolved)
+            except errors.Failure:
+                properties = {}
+            yield ResourceDetails(
+                resource=StoredResource(uuid=_NOT_STORED, name=name, type=resource.type),
+                stack=identity,
+                parent=parent,
+                required_by=required_by.get(name, []),
+                description=str(resource.description or ""),
+                attributes=dict.fromkeys(stack.kind(name).listed_attributes()),
+                properties=properties,
+            )
+        else:
+            child_name = f"{identity.name}-{name}"  # a stored name has a short ID, too
+            child_identity = dataclasses.replace(identity, name=child_name)
+            child_secrecy = Secrecy(child, parent=(secrets, name))
+            yield list(_previewed(child, child_identity, child_secrecy, name))
 
 
 def _child_stack(stack: Stack, name: str) -> Stack | None:
@@ -104,26 +113,6 @@ def _child_stack(stack: Stack, name: str) -> Stack | None:
         return children.child_stack(stack, resource)
     except errors.Failure:  # its members depend on values that come later
         return None
-
-
-def _new_details(
-    stack: Stack, identity: StackIdentity, name: str, required_by: list[str], secrets: Secrecy
-) -> ResourceDetails:
-    try:
-        values = stack.properties(name, stack.view).items()
-        properties = secrets.serialized(
-            name, {key: each for key, each in values if each is not None}
-        )
-    except errors.Failure:
-        properties = {}
-    return ResourceDetails(
-        resource=StoredResource(uuid=_NOT_STORED, name=name, type=stack.definitions[name].type),
-        stack=identity,
-        required_by=required_by,
-        description=str(stack.definitions[name].description or ""),
-        attributes=dict.fromkeys(stack.kind(name).listed_attributes()),
-        properties=properties,
-    )
 
 
 # ---------------------------------------------------------------------------------------- update
@@ -148,57 +137,42 @@ def preview_update_stack(
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)
     with ctx.services.heavy_jobs.enter():
-        converges = stacks.converges(ctx, arguments)
-        planned = foresight.plan(stored.definition, new, _present(stored, converges=converges))
+        existing = _existing_stack(stored, converges=stacks.converges(ctx, arguments))
+        planned = foresight.plan(stored.definition, new, existing)
         laid_out = step_times.document(ctx, row, planned)
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
-    left = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
-    laid_out["drifted"] = left
-    laid_out["basis"] = basis
-    laid_out["paused"] = paused
+    drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
+    document = {**laid_out, "drifted": drifted, "basis": basis, "paused": paused}
+    # As in Heat, an unchanged resource that owns a child stack counts as updated.  A resource of
+    # a child stack has its own name, without the path.
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
-    for kind, details in _changes(stored, planned, show_nested=show_nested):
-        by_kind[kind].append(details)
-    return UpdatePreview(**by_kind, plan=laid_out)
-
-
-def _changes(
-    stored: StoredStack, planned: plan.Plan, *, show_nested: bool
-) -> Iterator[tuple[str, ResourceDetails]]:
-    """Yield each resource with the kind of its change.
-
-    As in Heat, an unchanged resource that owns a child stack counts as updated.  A resource of a
-    child stack has its own name, without the path.
-    """
     foreseen = {key.name.rpartition(SEPARATOR)[0] for key, _ in planned}
     for key, action in planned:
         kind = _KINDS.get(action.verb)
         *parents, name = key.name.split(SEPARATOR)
-        if kind is None or (parents and not show_nested) or _is_old_one(planned, key):
+        others = [Key(key.name, MAKE), *([Key(key.name, CLEAN)] if key.part else [])]
+        only_deletes_row = key.phase != MAKE and any(each in planned.actions for each in others)
+        if kind is None or (parents and not show_nested) or only_deletes_row:
             continue
-        owner = _nested_stack(stored, parents)
+        owner: StoredStack | None = stored
+        for parent in parents:
+            above = None if owner is None else owner.resources().get(parent)
+            owner = None if above is None else _child_of(above)
         member = None if owner is None else owner.resources().get(name)
         kind = _kind_of(kind, member)
-        parent = parents[-1] if parents else None
-        yield kind, _details(owner or stored, name, action.type, member, parent)
+        details = _details(
+            owner or stored, name, action.type, member, parents[-1] if parents else None
+        )
+        by_kind[kind].append(details)
         if show_nested and key.name not in foreseen:
-            yield from _all_nested(member, kind)
+            for nested_kind, nested in _all_nested(member, kind):
+                by_kind[nested_kind].append(nested)
+    return UpdatePreview(**by_kind, plan=document)
 
 
 def _kind_of(kind: str, member: StackMember | None) -> str:
     is_stack = member is not None and _child_of(member) is not None
     return "updated" if kind == "unchanged" and is_stack else kind
-
-
-def _nested_stack(stored: StoredStack, names: Sequence[str]) -> StoredStack | None:
-    stack = stored
-    for name in names:
-        member = stack.resources().get(name)
-        child = None if member is None else _child_of(member)
-        if child is None:
-            return None
-        stack = child
-    return stack
 
 
 def _all_nested(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
@@ -219,12 +193,16 @@ def _child_of(member: StackMember) -> StoredStack | None:
     return child if isinstance(child, StoredStack) else None
 
 
-def _present(stored: StoredStack, *, converges: bool) -> ExistingStack:
+def _existing_stack(stored: StoredStack, *, converges: bool) -> ExistingStack:
+    def existing_child(member: StackMember) -> ExistingStack | None:
+        child = _child_of(member)
+        return None if child is None else _existing_stack(child, converges=converges)
+
     return ExistingStack.of_rows(
         stored.definition,
         stored.resources(),
         stored.leftovers(),
-        child=lambda member: _child_present(member, converges=converges),
+        child=existing_child,
         template=stored.definition,
         **_nodes(stored.ctx),
         converges=converges,
@@ -237,17 +215,6 @@ def _nodes(ctx: StackContext) -> dict[str, Any]:
         return {}
     seen = PageMachines(ctx.services, ctx.request, MachinePage())
     return {"find_node": functools.partial(find_node, seen), "list_free": seen.list_available}
-
-
-def _child_present(member: StackMember, *, converges: bool) -> ExistingStack | None:
-    child = _child_of(member)
-    return None if child is None else _present(child, converges=converges)
-
-
-def _is_old_one(planned: Any, key: Key) -> bool:
-    """Return whether the vertex only deletes a row of a resource that has another vertex."""
-    others = [Key(key.name, MAKE), *([Key(key.name, CLEAN)] if key.part else [])]
-    return key.phase != MAKE and any(other in planned.actions for other in others)
 
 
 def _details(

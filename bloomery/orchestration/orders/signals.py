@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -16,7 +17,7 @@ from bloomery.orchestration.orders import acceptance
 from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.queries import access, resources
 from bloomery.orchestration.queries.access import StackContext
-from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
+from bloomery.orchestration.queries.stored_values import StoredStack
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.resource_rules import HOOKS
 
@@ -49,8 +50,16 @@ def resource_signal(
     else:
         stack, resource = _by_token(ctx, identity, name, token)
     if details is not None and UNSET_HOOK in details:
-        hook = _hook(resource, details[UNSET_HOOK])
-        kind, payload = OrderKind.UNSET_HOOK, Json(resource=resource.uuid, hook=hook)
+        hook = details[UNSET_HOOK]
+        if hook not in HOOKS:
+            raise errors.InvalidBreakPointHook(
+                reason=f"Invalid hook type {str(hook)[:100]!r}: it is one of {', '.join(HOOKS)}"
+            )
+        if not resource.data.get(str(hook)):
+            raise errors.InvalidBreakPointHook(
+                reason=f'The "{hook}" hook is not defined on resource {resource.name}'
+            )
+        kind, payload = OrderKind.UNSET_HOOK, Json(resource=resource.uuid, hook=str(hook))
     else:
         _check_hears(ctx, stack, resource, details)
         kind, payload = OrderKind.SIGNAL, Json(resource=resource.uuid, details=details)
@@ -70,18 +79,6 @@ def _by_token(
     if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):
         raise resources.missing(stack, name)
     return stack, stored
-
-
-def _hook(resource: StoredResource, hook: object) -> str:
-    if hook not in HOOKS:
-        raise errors.InvalidBreakPointHook(
-            reason=f"Invalid hook type {str(hook)[:100]!r}: it is one of {', '.join(HOOKS)}"
-        )
-    if not resource.data.get(str(hook)):
-        raise errors.InvalidBreakPointHook(
-            reason=f'The "{hook}" hook is not defined on resource {resource.name}'
-        )
-    return str(hook)
 
 
 def _check_hears(
@@ -120,8 +117,9 @@ def resource_mark_unhealthy(
     busy = errors.ActionInProgress(stack_name=stack.name, action=resource.action)
     if resource.status == Status.IN_PROGRESS:
         raise busy
-    if not _changes(resource, mark_unhealthy=mark_unhealthy):
-        return
+    can_become_healthy = resource.action == Action.CHECK and resource.status == Status.FAILED
+    if resource.action == Action.DELETE if mark_unhealthy else not can_become_healthy:
+        return  # the mark has no effect
     status = Status.FAILED if mark_unhealthy else Status.COMPLETE
     text = StoredStack(ctx, stack).redaction.masked(reason or MARKED)
 
@@ -138,29 +136,17 @@ def resource_mark_unhealthy(
     acceptance.accept(ctx, change)
 
 
-def _changes(resource: StoredResource, *, mark_unhealthy: bool) -> bool:
-    """Return whether the mark has an effect; only a CHECK_FAILED resource can become healthy."""
-    if mark_unhealthy:
-        return resource.action != Action.DELETE
-    return resource.action == Action.CHECK and resource.status == Status.FAILED
-
-
 def _identified(ctx: StackContext, stack: Stack, ident: str) -> StoredResource:
     members = StoredStack(ctx, stack).resources()
     if ident in members:
         return members[ident].row
     fitting = [each.row for each in members.values() if each.row.physical_id == ident]
-    if not fitting:
-        fitting = [each.row for each in members.values() if _reference(each) == ident]
+    for each in () if fitting else members.values():
+        with contextlib.suppress(Exception):  # a kind of a plug-in may raise anything
+            if each.reference_id() == ident:
+                fitting.append(each.row)
     if len(fitting) > 1:
         raise errors.PhysicalResourceIDAmbiguity(phys_id=ident)
     if not fitting:
         raise resources.missing(stack, ident)
     return fitting[0]
-
-
-def _reference(member: StackMember) -> Any:
-    try:
-        return member.reference_id()
-    except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything
-        return None

@@ -18,7 +18,6 @@ from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.template.dialect import Key, Section
-from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions.base import Function
 
 PARTS: Final[Mapping[Key, str]] = {
@@ -41,7 +40,8 @@ def restored_document(
     if a handler fails.
     """
     rewritten: dict[str, dict[str, Any]] = {}
-    stored = StoredStack(ctx, row)
+    stored, template = StoredStack(ctx, row), new.definition.template
+    keys = template.features.resource_keys
     for name, entry in _entries(data):
         before = new.definitions.get(name)
         if before is None or new.kind(name).handle_restore is base.Resource.handle_restore:
@@ -49,25 +49,15 @@ def restored_document(
         resource = _resource(stored, new.kind(name), name, entry)
         after = _asked(stored, name, resource.handle_restore, before, entry)
         if after != before:
-            rewritten[name] = _changed_parts(new, before, after)
-    return _rewritten(new, rewritten) if rewritten else None
-
-
-def _changed_parts(
-    new: definition.Stack, before: ResourceDefinition, after: ResourceDefinition
-) -> dict[str, Any]:
-    words = new.definition.template.features.resource_keys
-    return {
-        words[key]: _plain(getattr(after, part))
-        for key, part in PARTS.items()
-        if key in words and getattr(before, part) != getattr(after, part)
-    }
-
-
-def _rewritten(new: definition.Stack, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    template = new.definition.template
+            rewritten[name] = {
+                keys[key]: _plain(getattr(after, part))
+                for key, part in PARTS.items()
+                if key in keys and getattr(before, part) != getattr(after, part)
+            }
+    if not rewritten:
+        return None
     bodies = template.section(Section.RESOURCES)
-    changed = {name: {**body, **parts.get(name, {})} for name, body in bodies.items()}
+    changed = {name: {**body, **rewritten.get(name, {})} for name, body in bodies.items()}
     return {**template.document, template.word(Section.RESOURCES): changed}
 
 
@@ -100,8 +90,11 @@ def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
         member = stored.member(name)
         if member is None:
             continue
-        if entry.get("resources"):
-            _clean_child(ctx, row, member.row.physical_id, entry)
+        if entry.get("resources") and member.row.physical_id is not None:
+            with ctx.services.db.read() as conn:
+                child = stacks.find(conn, member.row.physical_id)
+            if child is not None and child.owner_uuid == row.uuid and child.deleted_at is None:
+                clean(ctx, child, entry)
         if hasattr(_kind(member), "handle_delete_snapshot"):
             handler = member.resource().handle_delete_snapshot  # type: ignore[attr-defined]  # optional
             _asked(stored, name, handler, entry.get("resource_data") or {})
@@ -112,13 +105,6 @@ def _kind(member: StackMember) -> type[base.Resource] | None:
         return member.kind
     except errors.Failure:
         return None
-
-
-def _clean_child(ctx: StackContext, row: Stack, uuid: str | None, entry: Mapping[str, Any]) -> None:
-    with ctx.services.db.read() as conn:
-        child = None if uuid is None else stacks.find(conn, uuid)
-    if child is not None and child.owner_uuid == row.uuid and child.deleted_at is None:
-        clean(ctx, child, entry)
 
 
 # ----------------------------------------------------------------------------------- what is asked

@@ -26,43 +26,43 @@ _VISIBLE: Final = ("name", "type", "resource_id", "action", "status")  # of a re
 def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snapshot:
     """Accept a snapshot and return it: without resources, which an engine adds."""
     name = checks.snapshot_name(name)
-    return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
 
+    def attempt() -> Snapshot:
+        row = access.living(ctx, identity)
+        if row.status == Status.IN_PROGRESS:
+            raise checks.busy(row)
+        most = ctx.services.conf.engine.max_snapshots_per_stack
+        snapshot = Snapshot(
+            uuid=ctx.runtime.new_id(),
+            stack_uuid=row.uuid,
+            name=name,
+            project=row.project,
+            action=row.action,
+            status=Status.IN_PROGRESS,
+            reason="",
+            data=adoption.data_of(ctx, row) | {"resources": {}},
+            created_at=ctx.runtime.utc(),
+        )
 
-def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> Snapshot:
-    row = access.living(ctx, identity)
-    if row.status == Status.IN_PROGRESS:
-        raise checks.busy(row)
-    most = ctx.services.conf.engine.max_snapshots_per_stack
-    snapshot = Snapshot(
-        uuid=ctx.runtime.new_id(),
-        stack_uuid=row.uuid,
-        name=name,
-        project=row.project,
-        action=row.action,
-        status=Status.IN_PROGRESS,
-        reason="",
-        data=adoption.data_of(ctx, row) | {"resources": {}},
-        created_at=ctx.runtime.utc(),
-    )
+        def check(conn: sa.Connection) -> None:
+            if 0 <= most <= db.count(conn, row.uuid):
+                raise errors.RequestLimitExceeded(
+                    what="another snapshot", limit=most, unit="snapshots",
+                    option="max_snapshots_per_stack",
+                )  # fmt: skip
 
-    def check(conn: sa.Connection) -> None:
-        if 0 <= most <= db.count(conn, row.uuid):
-            raise errors.RequestLimitExceeded(
-                what="another snapshot", limit=most, unit="snapshots",
-                option="max_snapshots_per_stack",
-            )  # fmt: skip
+        change = Change(
+            stack=row,
+            kind=OrderKind.SNAPSHOT,
+            payload={"snapshot": snapshot.uuid},
+            action=Action.SNAPSHOT,
+            snapshot=snapshot,
+            check=check,
+        )
+        acceptance.accept(ctx, change)
+        return snapshot
 
-    change = Change(
-        stack=row,
-        kind=OrderKind.SNAPSHOT,
-        payload={"snapshot": snapshot.uuid},
-        action=Action.SNAPSHOT,
-        snapshot=snapshot,
-        check=check,
-    )
-    acceptance.accept(ctx, change)
-    return snapshot
+    return acceptance.retried(attempt, identity.name)
 
 
 def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[Snapshot]:
@@ -125,45 +125,42 @@ def _visible(ctx: StackContext, snapshot: Snapshot) -> Snapshot:
 
 def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
     """Accept the restore of a stack from a snapshot."""
-    acceptance.retried(lambda: _restore(ctx, identity, snapshot), identity.name)
 
-
-def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
-    row = access.living(ctx, identity)
-    snapshot = _get(ctx, row, uuid)
-    if snapshot.status != Status.COMPLETE:
-        raise errors.NotSupported(feature="Restoring a snapshot that is not complete")
-    checks.not_deleting(row, "Restoring")
-    checks.not_busy(ctx, row)
-    stored = StoredStack(ctx, row)
-    arguments = _arguments(snapshot.data or {})
-    inputs, new = stacks.read_update(stored, arguments)
-    document = snapshot_handlers.restored_document(ctx, row, new, snapshot.data or {})
-    if document is not None:
-        arguments = dataclasses.replace(arguments, template=document)
+    def attempt() -> None:
+        row = access.living(ctx, identity)
+        stored_snapshot = _get(ctx, row, snapshot)
+        if stored_snapshot.status != Status.COMPLETE:
+            raise errors.NotSupported(feature="Restoring a snapshot that is not complete")
+        checks.not_deleting(row, "Restoring")
+        checks.not_busy(ctx, row)
+        stored = StoredStack(ctx, row)
+        data: Any = stored_snapshot.data or {}
+        arguments = StackArguments(
+            template=data.get("template"),
+            environment=data.get("environment"),
+            files=data.get("files") or {},
+        )
         inputs, new = stacks.read_update(stored, arguments)
-    checks.definition(ctx, new)
-    template = inputs.stored(ctx.runtime.new_id())
-    if document is not None:  # values from handlers may be secret
-        template = dataclasses.replace(template, has_secret=True)
-    change = Change(
-        stack=row,
-        kind=OrderKind.RESTORE,
-        payload={"snapshot": uuid},
-        action=RESTORE,
-        columns={
-            "template_uuid": template.uuid,
-            "previous_template_uuid": row.template_uuid,
-            "updated_at": ctx.runtime.utc(),
-        },
-        template=template,
-    )
-    acceptance.accept(ctx, change)
+        document = snapshot_handlers.restored_document(ctx, row, new, data)
+        if document is not None:
+            arguments = dataclasses.replace(arguments, template=document)
+            inputs, new = stacks.read_update(stored, arguments)
+        checks.definition(ctx, new)
+        template = inputs.stored(ctx.runtime.new_id())
+        if document is not None:  # values from handlers may be secret
+            template = dataclasses.replace(template, has_secret=True)
+        change = Change(
+            stack=row,
+            kind=OrderKind.RESTORE,
+            payload={"snapshot": snapshot},
+            action=RESTORE,
+            columns={
+                "template_uuid": template.uuid,
+                "previous_template_uuid": row.template_uuid,
+                "updated_at": ctx.runtime.utc(),
+            },
+            template=template,
+        )
+        acceptance.accept(ctx, change)
 
-
-def _arguments(data: Any) -> StackArguments:
-    return StackArguments(
-        template=data.get("template"),
-        environment=data.get("environment"),
-        files=data.get("files") or {},
-    )
+    acceptance.retried(attempt, identity.name)

@@ -61,7 +61,11 @@ def list_software_configs(
 
 
 def show_software_config(ctx: Context, uuid: str) -> SoftwareConfig:
-    return _visible_configs(ctx, [_config(ctx, uuid)])[0]
+    with ctx.services.db.read() as conn:
+        config = db.find_config(conn, _project(ctx), uuid, _sealer(ctx))
+    if config is None:
+        raise errors.SoftwareConfigNotFound(config=uuid)
+    return _visible_configs(ctx, [config])[0]
 
 
 def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
@@ -82,14 +86,6 @@ def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
 def delete_software_config(ctx: Context, uuid: str) -> None:
     if not ctx.services.db.transact(lambda conn: db.delete_config(conn, _project(ctx), uuid)):
         raise errors.SoftwareConfigNotFound(config=uuid)
-
-
-def _config(ctx: Context, uuid: str) -> SoftwareConfig:
-    with ctx.services.db.read() as conn:
-        config = db.find_config(conn, _project(ctx), uuid, _sealer(ctx))
-    if config is None:
-        raise errors.SoftwareConfigNotFound(config=uuid)
-    return config
 
 
 def _new_config(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareConfig:
@@ -154,7 +150,13 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
     config_id, server_id, input_values, action, status, status_reason, stack_user_project_id.
     Raises SoftwareConfigNotFound, StackValidationFailed (shapes), RequestLimitExceeded.
     """
-    _check_agents(ctx, values.get("stack_user_project_id"))
+    agents = values.get("stack_user_project_id")
+    is_foreign = agents and agents != ctx.request.project and ctx.services.policies.enforced
+    if is_foreign and not access.is_admin(ctx):
+        raise errors.StackValidationFailed(
+            reason="cannot deploy to servers of another project: leave it out",
+            path=["stack_user_project_id"],
+        )
     deployment = _new_deployment(_project(ctx), str(uuids.uuid4()), values)
     row = db.encode_deployment(deployment, _sealer(ctx))
     most = ctx.services.conf.orchestration.max_software_deployments_per_tenant
@@ -168,16 +170,6 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
 
     ctx.services.db.transact(store)
     return deployment
-
-
-def _check_agents(ctx: Context, project: object) -> None:
-    if project and project != ctx.request.project and ctx.services.policies.enforced:
-        if access.is_admin(ctx):
-            return
-        raise errors.StackValidationFailed(
-            reason="cannot deploy to servers of another project: leave it out",
-            path=["stack_user_project_id"],
-        )
 
 
 def update_software_deployment(ctx: Context, uuid: str, values: Json) -> SoftwareDeployment:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
-
-import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import stacks as db
@@ -33,14 +31,32 @@ _NO_CHANGES: Final = StackArguments(existing=True)
 
 def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> StackIdentity:
     """Accept a new stack, or with ``adopt_data`` the adoption of one."""
-    data = arguments.adopt_data
+    data, runtime = arguments.adopt_data, ctx.runtime
     new = read_new(ctx, name, arguments)
-    row = _new_row(ctx, new, arguments)
+    uuid, action = runtime.new_id(), Action.CREATE if data is None else Action.ADOPT
+    timeout_mins = arguments.timeout_mins or default_timeout_mins(ctx, new.stack)
+    row = Stack(
+        uuid=uuid,
+        name=new.name,
+        project=ctx.project,
+        user=ctx.request.user_name or ctx.request.user,
+        root_uuid=uuid,
+        template_uuid=runtime.new_id(),
+        credentials_uuid=runtime.new_id(),
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=f"Stack {action} started",
+        disable_rollback=arguments.disable_rollback is not False,
+        timeout_mins=timeout_mins,
+        open=True,
+        tags=checks.tags(arguments.tags),
+        created_at=runtime.utc(),
+        **acceptance.deadline_columns(ctx, timeout_mins),
+    )
     template = new.inputs.stored(row.template_uuid)
     kind = OrderKind.CREATE if data is None else OrderKind.ADOPT
     order = acceptance.order_of(ctx, row, kind, {} if data is None else {"data": data})
-    most = most_stacks(ctx)
-    acceptance.create(ctx, row, template, order, most)
+    acceptance.create(ctx, row, template, order, most_stacks(ctx))
     return StackIdentity.of(row)
 
 
@@ -59,7 +75,11 @@ def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
     if arguments.template is not None:
         versions.template_class(arguments.template)
     inputs = readings.of(ctx, arguments)
-    _check_room(ctx, name)
+    with ctx.services.db.read() as conn:
+        is_valid = isinstance(name, str) and checks.NAME.fullmatch(name)
+        if is_valid and db.is_taken(conn, ctx.project, str(name)):
+            raise errors.StackExists(stack_name=str(name))
+        acceptance.check_count(conn, ctx.project, most_stacks(ctx))
     name = checks.name(name)
     stack = inputs.stack(ctx, Identity(name=name, project_id=ctx.project))
     checks.definition(ctx, stack)
@@ -68,42 +88,6 @@ def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
 
 def most_stacks(ctx: StackContext) -> int:
     return -1 if access.is_admin(ctx) else ctx.services.conf.engine.max_stacks_per_tenant
-
-
-def _check_room(ctx: StackContext, name: object) -> None:
-    with ctx.services.db.read() as conn:
-        if (
-            isinstance(name, str)
-            and checks.NAME.fullmatch(name)
-            and db.is_taken(conn, ctx.project, name)
-        ):
-            raise errors.StackExists(stack_name=name)
-        acceptance.check_count(conn, ctx.project, most_stacks(ctx))
-
-
-def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
-    runtime = ctx.runtime
-    uuid, action = runtime.new_id(), Action.CREATE if arguments.adopt_data is None else Action.ADOPT
-    timeout_mins = arguments.timeout_mins or default_timeout_mins(ctx, new.stack)
-    rollback_off = arguments.disable_rollback
-    return Stack(
-        uuid=uuid,
-        name=new.name,
-        project=ctx.project,
-        user=ctx.request.user_name or ctx.request.user,
-        root_uuid=uuid,
-        template_uuid=runtime.new_id(),
-        credentials_uuid=runtime.new_id(),
-        action=action,
-        status=Status.IN_PROGRESS,
-        reason=f"Stack {action} started",
-        disable_rollback=True if rollback_off is None else rollback_off,
-        timeout_mins=timeout_mins,
-        open=True,
-        tags=checks.tags(arguments.tags),
-        created_at=runtime.utc(),
-        **acceptance.deadline_columns(ctx, timeout_mins),
-    )
 
 
 def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
@@ -118,7 +102,50 @@ def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | No
 def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
     """Accept an update."""
     access.authorize(ctx, update_rule(arguments))
-    acceptance.retried(lambda: _update(ctx, identity, arguments), identity.name)
+    basis = arguments.plan_basis  # None: the update has no plan that must still hold
+
+    def attempt() -> None:
+        row = access.living(ctx, identity)
+        checks.may_update(ctx, row)
+        if arguments.existing:
+            checks.may_patch(ctx, row)
+        stored = StoredStack(ctx, row)
+        inputs, new = read_update(stored, arguments)
+        checks.definition(ctx, new)
+        checks.immutable(stored.definition, new)
+        template = inputs.stored(ctx.runtime.new_id())
+        keeps_tags = arguments.existing and arguments.tags is None
+        flags: dict[str, Any] = {
+            "disable_rollback": row.disable_rollback,
+            "timeout_mins": row.timeout_mins,
+        }
+        if arguments.disable_rollback is not None:
+            flags["disable_rollback"] = arguments.disable_rollback
+        if arguments.timeout_mins is not None:
+            flags["timeout_mins"] = arguments.timeout_mins
+        flags["timeout_mins"] = flags["timeout_mins"] or default_timeout_mins(ctx, new)
+        change = Change(
+            stack=dataclasses.replace(row, **flags),
+            kind=OrderKind.UPDATE,
+            payload={"converge": converges(ctx, arguments)},
+            action=Action.UPDATE,
+            columns={
+                "template_uuid": template.uuid,
+                "previous_template_uuid": row.template_uuid,
+                "updated_at": ctx.runtime.utc(),
+                **flags,
+            },
+            template=template,
+            tags=row.tags if keeps_tags else checks.tags(arguments.tags),
+            check=(
+                None
+                if basis is None
+                else lambda conn: plan_basis.check(conn, row, ctx.sealer, basis)
+            ),
+        )
+        acceptance.accept(ctx, change)
+
+    acceptance.retried(attempt, identity.name)
 
 
 def update_rule(arguments: StackArguments) -> str:
@@ -129,58 +156,8 @@ def update_rule(arguments: StackArguments) -> str:
     return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
 
 
-def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
-    row = access.living(ctx, identity)
-    checks.may_update(ctx, row)
-    if arguments.existing:
-        checks.may_patch(ctx, row)
-    stored = StoredStack(ctx, row)
-    inputs, new = read_update(stored, arguments)
-    checks.definition(ctx, new)
-    checks.immutable(stored.definition, new)
-    template = inputs.stored(ctx.runtime.new_id())
-    keeps_tags = arguments.existing and arguments.tags is None
-    tags = row.tags if keeps_tags else checks.tags(arguments.tags)
-    flags = _flags(row, arguments)
-    flags["timeout_mins"] = flags["timeout_mins"] or default_timeout_mins(ctx, new)
-    change = Change(
-        stack=dataclasses.replace(row, **flags),
-        kind=OrderKind.UPDATE,
-        payload={"converge": converges(ctx, arguments)},
-        action=Action.UPDATE,
-        columns={
-            "template_uuid": template.uuid,
-            "previous_template_uuid": row.template_uuid,
-            "updated_at": ctx.runtime.utc(),
-            **flags,
-        },
-        template=template,
-        tags=tags,
-        check=_plan_check(ctx, row, arguments),
-    )
-    acceptance.accept(ctx, change)
-
-
-def _plan_check(
-    ctx: StackContext, row: Stack, arguments: StackArguments
-) -> Callable[[sa.Connection], None] | None:
-    """Return the check that the plan of an update still holds; None: the update has no plan."""
-    basis = arguments.plan_basis
-    if basis is None:
-        return None
-    return lambda conn: plan_basis.check(conn, row, ctx.sealer, basis)
-
-
 def converges(ctx: StackContext, arguments: StackArguments) -> bool:
     return arguments.converge or ctx.services.conf.engine.observe_on_update
-
-
-def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
-    rollback_off, timeout_mins = arguments.disable_rollback, arguments.timeout_mins
-    return {
-        "disable_rollback": row.disable_rollback if rollback_off is None else rollback_off,
-        "timeout_mins": row.timeout_mins if timeout_mins is None else timeout_mins or None,
-    }
 
 
 def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs, definition.Stack]:
@@ -196,23 +173,14 @@ def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inp
     files = {**stored.files, **readings.checked_files(ctx, arguments)}
     template = stored.template if arguments.template is None else arguments.template
     merged = readings.environment_of(ctx, arguments, template, files)
-    laid = merging.over(_without(stored.environment, arguments.clear_parameters), merged)
-    laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], merged)
-    return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
-
-
-def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    values = document.get(environment.PARAMETERS, {})
-    kept = {name: value for name, value in values.items() if name not in names}
-    return {**document, environment.PARAMETERS: kept}
-
-
-def _declared(
-    template: Mapping[str, Any], values: Mapping[str, Any], request: Mapping[str, Any]
-) -> dict[str, Any]:
+    cleared, parameters = arguments.clear_parameters, environment.PARAMETERS
+    values = stored.environment.get(parameters, {})
+    kept = {name: value for name, value in values.items() if name not in cleared}
+    laid = merging.over({**stored.environment, parameters: kept}, merged)
     declared = versions.template_class(template)(template).section(Section.PARAMETERS)
-    names = {*(declared if isinstance(declared, Mapping) else ()), *request[environment.PARAMETERS]}
-    return {name: value for name, value in values.items() if name in names}
+    names = {*(declared if isinstance(declared, Mapping) else ()), *merged[parameters]}
+    laid[parameters] = {name: laid[parameters][name] for name in laid[parameters] if name in names}
+    return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
 
 
 # ------------------------------------------------------------------------------- what was given

@@ -36,46 +36,32 @@ def validate_template(
     ignore_errors: Sequence[str] = (),
 ) -> Json:
     """Validate the shape of a template, but no values, and return its declarations."""
-    _check_codes(ignore_errors)
-    try:
-        raw_inputs = inputs.of(ctx, arguments)
-        with ctx.services.heavy_jobs.enter():
-            stack = variants.relaxed(raw_inputs.stack(ctx, _identity(ctx)))
-            with stack.definition.deadline.started():
-                validate(stack, ValidationLevel.SHAPE)
-                return _shown(stack, show_nested=show_nested)
-    except errors.StackValidationFailed as exc:
-        raise errors.TemplateRefused(**exc.facts) from exc
-
-
-def _check_codes(codes: Sequence[str]) -> None:
-    if unknown := [code for code in codes if code not in IGNORABLE]:
+    if unknown := [code for code in ignore_errors if code not in IGNORABLE]:
         raise errors.TemplateRefused(
             reason=f"Invalid codes in ignore_errors: {', '.join(unknown)[:100]}; "
             f"known are {', '.join(IGNORABLE)}"
         )
-
-
-def _identity(ctx: StackContext) -> Identity:
-    return Identity(name="dummy", project_id=ctx.request.project or "")
-
-
-def _shown(stack: Stack, *, show_nested: bool) -> Json:
-    document = _declared(stack)
-    document["Environment"] = environment = {
-        name: section
-        for name, section in stack.definition.environment.shown().items()
-        if name not in NOT_SHOWN
-    }
-    environment[REGISTRY] = _files_of_types(stack) | environment[REGISTRY]
-    if show_nested and (nested_parameters := dict(_nested_parameters(stack))):
-        document["NestedParameters"] = nested_parameters
-    return document
-
-
-def _files_of_types(stack: Stack) -> Json:
-    types = (resource.type for resource in stack.definitions.values())
-    return {name: name for name in types if is_template(name)}
+    try:
+        raw_inputs = inputs.of(ctx, arguments)
+        identity = Identity(name="dummy", project_id=ctx.request.project or "")
+        with ctx.services.heavy_jobs.enter():
+            stack = variants.relaxed(raw_inputs.stack(ctx, identity))
+            with stack.definition.deadline.started():
+                validate(stack, ValidationLevel.SHAPE)
+                document = _declared(stack)
+                document["Environment"] = sections_of_environment = {
+                    name: section
+                    for name, section in stack.definition.environment.shown().items()
+                    if name not in NOT_SHOWN
+                }
+                types = (resource.type for resource in stack.definitions.values())
+                files = {name: name for name in types if is_template(name)}
+                sections_of_environment[REGISTRY] = files | sections_of_environment[REGISTRY]
+                if show_nested and (nested_parameters := dict(_nested_parameters(stack))):
+                    document["NestedParameters"] = nested_parameters
+                return document
+    except errors.StackValidationFailed as exc:
+        raise errors.TemplateRefused(**exc.facts) from exc
 
 
 def _declared(stack: Stack) -> Json:
@@ -97,22 +83,17 @@ def _nested_parameters(stack: Stack) -> Iterator[tuple[str, Json]]:
         if stack.definitions[name].external_id is not None:
             continue
         try:
-            document = _nested(stack, name)
+            child = _child(stack, name)
+            if child is None:
+                continue
+            sections.check(child.definition.template)
+            sections.check_resources(child.definition.template)
+            document = {"Type": stack.definitions[name].type, **_declared(child)}
+            if deeper := dict(_nested_parameters(child)):
+                document["NestedParameters"] = deeper
         except errors.Failure:
             continue
-        if document is not None:
-            yield name, document
-
-
-def _nested(stack: Stack, name: str) -> Json | None:
-    child = _child(stack, name)
-    if child is None:
-        return None
-    sections.check(child.definition.template)
-    sections.check_resources(child.definition.template)
-    document = {"Type": stack.definitions[name].type, **_declared(child)}
-    deeper = dict(_nested_parameters(child))
-    return document | ({"NestedParameters": deeper} if deeper else {})
+        yield name, document
 
 
 def _child(stack: Stack, name: str) -> Stack | None:
@@ -151,11 +132,21 @@ def list_resource_types(
             reason=f"Invalid support status: it is one of {', '.join(Status)}, "
             f"not {support_status[:100]!r}"
         )
-    types = {
-        type_name: kind
-        for type_name, kind in _usable(ctx, name)
-        if support_status in (None, kind.support.status) and version in (None, kind.support.version)
-    }
+    policies, target = ctx.services.policies, {"project_id": ctx.request.project}
+    offered, types = _kinds(ctx), dict[str, Any]()
+    for type_name in _matching(name, offered):
+        try:
+            kind = offered.find(type_name)
+        except errors.StackValidationFailed:
+            continue  # its plug-in is broken
+        if kind is None or kind.support.status is Status.HIDDEN:
+            continue
+        if support_status not in (None, kind.support.status):
+            continue
+        if version not in (None, kind.support.version):
+            continue
+        if not policies.enforced or policies.allow_type(ctx.request, type_name, target):
+            types[type_name] = kind
     if not with_description:
         return list(types)
     return [
@@ -164,32 +155,19 @@ def list_resource_types(
     ]
 
 
-def _usable(ctx: StackContext, name: str | None) -> Iterator[tuple[str, Any]]:
-    offered = _kinds(ctx)
-    for type_name in _matching(name, offered):
-        try:
-            kind = offered.find(type_name)
-        except errors.StackValidationFailed:
-            continue  # its plug-in is broken
-        hidden = kind is None or kind.support.status is Status.HIDDEN
-        if not hidden and _may_use(ctx, type_name):
-            yield type_name, kind
-
-
 def _matching(pattern: str | None, names: kinds.Kinds) -> list[str]:
     if pattern is None:
         return list(names)
+
+    def begins(name: str) -> bool:
+        return None is not patterns.bounded(
+            pattern, name, LIMITS, lambda compiled, s: compiled.match(name, timeout=s)
+        )
+
     try:
-        return [name for name in names if _begins(pattern, name)]
+        return [name for name in names if begins(name)]
     except errors.StackValidationFailed:
         return []
-
-
-def _begins(pattern: str, name: str) -> bool:
-    match = patterns.bounded(
-        pattern, name, LIMITS, lambda compiled, s: compiled.match(name, timeout=s)
-    )
-    return match is not None
 
 
 def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool = False) -> Json:
@@ -217,11 +195,6 @@ def _kind(ctx: StackContext, type_name: str) -> Any:
     if kind.support.status is Status.HIDDEN:
         raise errors.NotSupported(feature=type_name)
     return kind
-
-
-def _may_use(ctx: StackContext, type_name: str) -> bool:
-    policies, target = ctx.services.policies, {"project_id": ctx.request.project}
-    return not policies.enforced or policies.allow_type(ctx.request, type_name, target)
 
 
 def _kinds(ctx: StackContext) -> kinds.Kinds:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import resources, stack_events, stacks, tables
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
-from bloomery.model.stacks import Event, Properties, Stack
+from bloomery.model.stacks import Event
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StoredStack
@@ -28,13 +28,17 @@ def list_events(
     equal = {name: values for name, values in query.filters.items() if name in _FILTERS}
     if query.resource is not None:
         equal["name"] = [query.resource]
+    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
     with ctx.services.db.read() as conn:
-        listed = [stack] if not query.nested_depth else _levels(conn, stack, query.nested_depth)
-        by_uuid = {each.uuid: StackIdentity.of(each) for each in listed}
+        by_uuid = {stack.uuid: StackIdentity.of(stack)}
+        if query.nested_depth:
+            for each in stacks.list_of_tree(conn, stack.root_uuid, deleted=True):
+                if each.owner_uuid in by_uuid and each.depth - stack.depth <= query.nested_depth:
+                    by_uuid[each.uuid] = StackIdentity.of(each)
         page = stack_events.Query(
             stacks=list(by_uuid),
             equal=equal,
-            order=_order(query),
+            order=[(key, bool(query.descending)) for key in keys],
             descending=query.descending is not False,
             marker=query.marker,
             limit=query.limit,
@@ -48,19 +52,6 @@ def list_events(
     return [_details(row, by_uuid[row.stack_uuid], root) for row in rows]
 
 
-def _order(query: EventQuery) -> list[tuple[str, bool]]:
-    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
-    return [(key, bool(query.descending)) for key in keys]
-
-
-def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
-    within = {stack.uuid: stack}
-    for each in stacks.list_of_tree(conn, stack.root_uuid, deleted=True):
-        if each.owner_uuid in within and each.depth - stack.depth <= depth:
-            within[each.uuid] = each
-    return list(within.values())
-
-
 def show_event(
     ctx: StackContext, identity: StackIdentity, resource: str, uuid: str
 ) -> EventDetails:
@@ -70,25 +61,16 @@ def show_event(
         row = stack_events.find(conn, stack.uuid, uuid)
         if row is None or row.name != resource:
             raise errors.EventNotFound(reason=f"No event {uuid} found")
-        stored = _stored(ctx, conn, row.properties_uuid)
-    return _details(row, StackIdentity.of(stack), None, _shown(ctx, stack, resource, stored))
-
-
-def _stored(ctx: StackContext, conn: Any, uuid: str | None) -> Properties | None:
-    if uuid is None:
-        return None
-    return resources.properties_of(conn, [uuid], ctx.sealer).get(uuid)
-
-
-def _shown(
-    ctx: StackContext, stack: Stack, resource: str, stored: Properties | None
-) -> Mapping[str, Any]:
-    if stored is None:
-        return {}
-    resolved = {name: value for name, value in stored.data.items() if value is not None}
-    if not stored.has_secret:
-        return resolved
-    return StoredStack(ctx, stack).secrecy.serialized(resource, resolved)
+        stored = None
+        if row.properties_uuid is not None:
+            by_uuid = resources.properties_of(conn, [row.properties_uuid], ctx.sealer)
+            stored = by_uuid.get(row.properties_uuid)
+    properties: Mapping[str, Any] = {}
+    if stored is not None:
+        properties = {name: value for name, value in stored.data.items() if value is not None}
+        if stored.has_secret:
+            properties = StoredStack(ctx, stack).secrecy.serialized(resource, properties)
+    return _details(row, StackIdentity.of(stack), None, properties)
 
 
 def _details(

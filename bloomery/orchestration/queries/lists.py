@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import engines
 from bloomery.db import stacks as db
-from bloomery.model.conductor import Engine
 from bloomery.model.stack_views import STACK_SORT_KEYS, EngineDetails, StackQuery
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Context
@@ -32,7 +31,11 @@ _FIELDS: Final = frozenset(
 
 def list_stacks(ctx: Context, query: StackQuery) -> list[Stack]:
     _authorize_everybody(ctx, query)
-    return _page(ctx, query)
+    rows = _rows(ctx, query)
+    if rows is None or query.limit == 0:
+        return []
+    with ctx.services.db.read() as conn:
+        return db.list_page(conn, rows)
 
 
 def count_stacks(ctx: Context, query: StackQuery) -> int:
@@ -49,17 +52,12 @@ def _authorize_everybody(ctx: Context, query: StackQuery) -> None:
         access.authorize(ctx, "stacks:global_index")
 
 
-def _page(ctx: Context, query: StackQuery) -> list[Stack]:
-    rows = _rows(ctx, query)
-    if rows is None or query.limit == 0:
-        return []
-    with ctx.services.db.read() as conn:
-        return db.list_page(conn, rows)
-
-
 def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
     filters = dict(query.filters)
-    states = [_state(text) for text in filters.pop("status", ())]
+    states: list[tuple[str | None, str]] = []
+    for text in filters.pop("status", ()):
+        action, _, status = text.partition("_")
+        states.append((None, text) if text in _STATUSES else (action, status))
     equal = {name: _values(name, texts) for name, texts in filters.items()}
     if not _FIELDS.issuperset(equal) or not all(equal.values()):
         return None
@@ -67,6 +65,8 @@ def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
     project = None if query.everybody else ctx.request.project
     if project is None and not query.everybody and ctx.services.policies.enforced:
         return None
+    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
+    order = [(key, bool(query.descending)) for key in keys]
     return db.Query(
         project=project,
         equal=equal,
@@ -78,17 +78,10 @@ def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
         hidden=hidden,
         deleted=query.show_deleted,
         nested=query.show_nested,
-        order=_order(query),
+        order=order or [("created_at", query.descending is not False)],
         marker=query.marker,
         limit=query.limit,
     )
-
-
-def _state(text: str) -> tuple[str | None, str]:
-    if text in _STATUSES:
-        return None, text
-    action, _, status = text.partition("_")
-    return action, status
 
 
 def _values(name: str, texts: Sequence[str]) -> list[Any]:
@@ -104,13 +97,6 @@ def _truth(text: str) -> bool | None:
 
 def _number(text: str) -> int | None:
     return int(text) if str(text).isdecimal() and len(str(text)) < 10 else None
-
-
-def _order(query: StackQuery) -> list[tuple[str, bool]]:
-    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
-    if not keys:
-        return [("created_at", query.descending is not False)]
-    return [(key, bool(query.descending)) for key in keys]
 
 
 # --------------------------------------------------------------------------------- what is shown
@@ -129,10 +115,9 @@ def list_services(ctx: StackContext) -> list[EngineDetails]:
     if not live:
         raise errors.Unavailable(reason="cannot list engines: none is there; start one")
     now = ctx.runtime.utc()
-    return [_details(engine, now) for engine in live]
-
-
-def _details(engine: Engine, now: datetime) -> EngineDetails:
-    last = engine.updated_at or engine.created_at
-    patience = timedelta(seconds=_INTERVALS * engine.report_interval)
-    return EngineDetails(engine=engine, up=now - last <= patience)
+    details = []
+    for engine in live:
+        silence = now - (engine.updated_at or engine.created_at)
+        is_up = silence <= timedelta(seconds=_INTERVALS * engine.report_interval)
+        details.append(EngineDetails(engine=engine, up=is_up))
+    return details

@@ -49,19 +49,14 @@ def show_output(ctx: StackContext, identity: StackIdentity, key: str) -> Output:
 
 def _values(stored: StoredStack, names: Collection[str]) -> list[Output]:
     stored.fetch_for(names)
-    return [_value(stored, name) for name in names]
-
-
-def _value(stored: StoredStack, name: str) -> Output:
-    description = stored.definition.outputs[name].description
-    try:
-        value = stored.output(name)
-    except Exception as exc:  # noqa: BLE001  a kind of a plug-in may raise anything
-        redaction = stored.definition.definition.redaction
-        reason = redaction.masked(str(exc) if isinstance(exc, errors.Failure) else _named(exc))
-        return Output(key=name, description=description, error=reason[:_MOST_REASON])
-    return Output(key=name, description=description, value=value)
-
-
-def _named(exc: Exception) -> str:
-    return f"{type(exc).__name__}: {exc}"
+    outputs = []
+    for name in names:
+        description = stored.definition.outputs[name].description
+        try:
+            output = Output(key=name, description=description, value=stored.output(name))
+        except Exception as exc:  # noqa: BLE001  a kind of a plug-in may raise anything
+            reason = str(exc) if isinstance(exc, errors.Failure) else f"{type(exc).__name__}: {exc}"
+            reason = stored.definition.definition.redaction.masked(reason)
+            output = Output(key=name, description=description, error=reason[:_MOST_REASON])
+        outputs.append(output)
+    return outputs

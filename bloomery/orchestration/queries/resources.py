@@ -35,7 +35,14 @@ def list_stack_resources(
         }
         rows = db.list_shown(conn, listed)
     identities = {each.uuid: StackIdentity.of(each) for each in (stack, *nested)}
-    fitting = [row for row in rows if _fits(row, query.filters)]
+    equal = {name: texts for name, texts in query.filters.items() if name in _EQUAL}
+    types = query.filters.get("type")
+    fitting = [
+        row
+        for row in rows
+        if all(getattr(row, name) in texts for name, texts in equal.items())
+        and (types is None or any(text in row.type for text in types))
+    ]
     details = _Details(listed, identities, rows)
     if not query.with_detail:
         return [details.of(row) for row in fitting]
@@ -57,16 +64,6 @@ def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
             within.add(each.uuid)
             nested.append(each)
     return nested
-
-
-def _fits(row: StoredResource, filters: Mapping[str, Sequence[str]]) -> bool:
-    for name, values in filters.items():
-        if name == "type":
-            if not any(value in row.type for value in values):
-                return False
-        elif name in _EQUAL and getattr(row, name) not in values:
-            return False
-    return True
 
 
 class _Details:
@@ -118,36 +115,24 @@ def describe_stack_resource(
 def _description_and_attributes(
     stored: StoredStack, name: str, with_attr: Sequence[str] = ()
 ) -> dict[str, Any]:
-    definition = stored.definition.definition
-    description = stored.description_of(name)
-    return {
-        "description": definition.redaction.masked(description),
-        "attributes": _attributes(stored, name, with_attr),
-    }
-
-
-def _attributes(stored: StoredStack, name: str, extra: Sequence[str]) -> dict[str, Any]:
-    """Return the listed attributes and those in ``extra``; an attribute that fails is None.
+    """Return the listed attributes and those in ``with_attr``; an attribute that fails is None.
 
     Secrets are masked, and so are tokens of signals unless the caller may signal.
     """
+    description = stored.definition.definition.redaction.masked(stored.description_of(name))
     member = stored.member(name)
     if member is None:
-        return {}
-    names = dict.fromkeys([*_listed(member), *extra])
-    values = {each: _attribute(member, each) for each in names}
-    attributes = stored.secrecy.serialized_attributes(name, values, member.row.properties)
-    if access.may(stored.ctx, access.SIGNAL):
-        return attributes
-    tokens = [each for each in member.row.data.values() if signals.is_token(each)]
-    return dict(Redaction(tokens).document(attributes))
-
-
-def _listed(member: StackMember) -> list[str]:
+        return {"description": description, "attributes": {}}
     try:
-        return [name for name in member.kind.listed_attributes() if name != SHOW]
+        listed = [each for each in member.kind.listed_attributes() if each != SHOW]
     except errors.Failure:  # a type that this installation does not offer any more
-        return []
+        listed = []
+    values = {each: _attribute(member, each) for each in (*listed, *with_attr)}
+    attributes = stored.secrecy.serialized_attributes(name, values, member.row.properties)
+    if not access.may(stored.ctx, access.SIGNAL):
+        tokens = [each for each in member.row.data.values() if signals.is_token(each)]
+        attributes = dict(Redaction(tokens).document(attributes))
+    return {"description": description, "attributes": attributes}
 
 
 def _attribute(member: StackMember, name: str) -> Any:

@@ -5,7 +5,7 @@ Only rows are read; no machine is contacted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -71,30 +71,24 @@ def _physical_ids(
     conn: sa.Connection, root: model.Stack | None, changed: Mapping[Key, Action]
 ) -> dict[Key, str]:
     present = {key: each for key, each in changed.items() if each.verb not in _MADE_BESIDE}
-    physical_ids = {
-        key: each.record.physical_id
-        for key, each in present.items()
-        if each.record is not None and each.record.physical_id is not None
-    }
+    nested_ids: dict[str, str] = {}  # in child stacks, by path: group/member
     if root is not None and any("/" in key.name for key in present):
-        nested_ids = _nested_physical_ids(conn, root)
-        others = [key for key in present if key not in physical_ids and key.name in nested_ids]
-        physical_ids |= {key: nested_ids[key.name] for key in others}
+        paths = {root.uuid: ""}
+        for stack in stacks.list_of_tree(conn, root.root_uuid):
+            if stack.owner_uuid in paths:
+                paths[stack.uuid] = f"{paths[stack.owner_uuid]}{stack.owner_resource}/"
+        del paths[root.uuid]
+        nested_ids = {
+            f"{paths[row.stack_uuid]}{row.name}": row.physical_id
+            for row in resources.list_shown(conn, paths)
+            if row.physical_id
+        }
+    physical_ids = {}
+    for key, each in present.items():
+        own_id = None if each.record is None else each.record.physical_id
+        if (physical_id := own_id or nested_ids.get(key.name)) is not None:
+            physical_ids[key] = physical_id
     return physical_ids
-
-
-def _nested_physical_ids(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
-    """Return physical resource IDs in child stacks by path: ``group/member``."""
-    paths = {root.uuid: ""}
-    for stack in stacks.list_of_tree(conn, root.root_uuid):
-        if stack.owner_uuid in paths:
-            paths[stack.uuid] = f"{paths[stack.owner_uuid]}{stack.owner_resource}/"
-    del paths[root.uuid]
-    return {
-        f"{paths[row.stack_uuid]}{row.name}": row.physical_id
-        for row in resources.list_shown(conn, paths)
-        if row.physical_id
-    }
 
 
 _MADE_BESIDE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
@@ -122,20 +116,19 @@ class _Experience:
     cache: dict[tuple[tuple[str, ...], Kind], Times | None] = field(default_factory=dict)
 
     def times_of(self, verbs: tuple[str, ...], kind: Kind) -> Times | None:
-        if (verbs, kind) not in self.cache:
-            self.cache[verbs, kind] = self._sum(verbs, kind)
-        return self.cache[verbs, kind]
-
-    def _sum(self, verbs: Iterable[str], kind: Kind) -> Times | None:
+        if (verbs, kind) in self.cache:
+            return self.cache[verbs, kind]
         usual = [self._usual(_PHASES[verb], kind) for verb in verbs]
         durations = [each for each in usual if each is not None]
-        if len(durations) < len(usual):
-            return None
-        return Times(
-            median_s=round(sum(each["median_s"] for each in durations), 3),
-            p95_s=round(sum(each["p95_s"] for each in durations), 3),
-            runs=min(each["runs"] for each in durations),
-        )
+        times = None
+        if len(durations) == len(usual):
+            times = Times(
+                median_s=round(sum(each["median_s"] for each in durations), 3),
+                p95_s=round(sum(each["p95_s"] for each in durations), 3),
+                runs=min(each["runs"] for each in durations),
+            )
+        self.cache[verbs, kind] = times
+        return times
 
     def _usual(self, phase: str, kind: Kind) -> dict[str, Any] | None:
         driver, resource_class = kind

@@ -101,7 +101,10 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
         drifted = _list_drifted(conn, row, subtree)
-        since = _in_state_since(conn, row)
+        states = {"physical_id": [row.uuid], "action": [row.action], "status": [row.status]}
+        query = stack_events.Query(stacks=[row.uuid], equal=states, limit=1)
+        newest = next(iter(stack_events.list_page(conn, query)), None)
+    since = row.updated_at or row.created_at if newest is None else newest.created_at
     stored = [each for each in stored if each.stack_uuid in subtree]
     tree = _Tree(ctx, row, subtree, {each.uuid: each for each in stored})
     actions = [ResourceWait(tree, each) for each in stored]
@@ -111,6 +114,18 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     cause = causes.find(OF_STACK, situation)
     failed = [each for each in stored if each.status == Status.FAILED]
     leftovers = _list_leftovers(subtree, stored)
+    groups = [each for each in stored if each.status == Status.IN_PROGRESS]
+    members_leaving = {
+        (each.physical_id, name) for each in groups for name in machine_group.leaving(each.data)
+    }
+    leaving = [each for each in stored if (each.stack_uuid, each.name) in members_leaving]
+    advice = ""
+    if leftovers and row.status != Status.IN_PROGRESS:
+        advice = (
+            f"; {len(leftovers)} of an earlier update are left over, and the next update takes "
+            "them back or deletes them with their data: "
+            f"bloomery stack plan FILE {shlex.quote(row.name)}"
+        )
     return {
         "id": row.uuid,
         "stack_name": row.name,
@@ -126,24 +141,46 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             for each in orders
             if each.stack_uuid in subtree
         ],
-        "waiting": [_waiting(*each, now) for each in waits],
-        "failed": [_failed(each, tree) for each in failed[:_MOST]],
+        "waiting": [
+            {
+                **_place(each.resource, subtree),
+                "state": f"{each.resource.action}_{each.resource.status}",
+                "since": _iso(each.began_at),
+                "age_s": _age(each.began_at, now),
+                "for": wait_cause.cause,
+                "for_uuid": each.resource.waits_for,
+                "due_at": _iso(each.resource.due_at),
+                "attempt": each.resource.attempt,
+            }
+            for each, wait_cause in waits
+        ],
+        "failed": [
+            {
+                **_place(each, subtree),
+                "state": f"{each.action}_{each.status}",
+                "reason": each.reason,
+                "node": tree.ask(nodes_why.outline, each.physical_id),
+            }
+            for each in failed[:_MOST]
+        ],
         "drifted": drifted,
-        "leaving": [_place(each, subtree) for each in _list_leaving(stored)[:_MOST]],
-        "leftover": [_leftover(each, tree) for each in leftovers[:_MOST]],
+        "leaving": [_place(each, subtree) for each in leaving[:_MOST]],
+        "leftover": [
+            {
+                **_place(each, subtree),
+                "type": each.type,
+                "state": f"{each.action}_{each.status}",
+                "physical_resource_id": each.physical_id,
+                "node": tree.ask(nodes_why.outline, each.physical_id),
+            }
+            for each in leftovers[:_MOST]
+        ],
         "cause_code": cause.code,
         "cause": cause.cause,
         "next_action": _shortage_advice(ctx, [*(each.resource for each in waiting), *failed])
         + cause.next_action
-        + _plan_advice(row, len(leftovers)),
+        + advice,
     }
-
-
-def _in_state_since(conn: sa.Connection, row: Stack) -> datetime:
-    states = {"physical_id": [row.uuid], "action": [row.action], "status": [row.status]}
-    query = stack_events.Query(stacks=[row.uuid], equal=states, limit=1)
-    newest = next(iter(stack_events.list_page(conn, query)), None)
-    return row.updated_at or row.created_at if newest is None else newest.created_at
 
 
 def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
@@ -262,29 +299,6 @@ class StackSituation:
         return None if first is None else (first, causes.find(OF_RESOURCE, first))
 
 
-def _waiting(wait: ResourceWait, cause: Cause, now: datetime) -> Json:
-    resource = wait.resource
-    return {
-        **_place(resource, wait.tree.stacks),
-        "state": f"{resource.action}_{resource.status}",
-        "since": _iso(wait.began_at),
-        "age_s": _age(wait.began_at, now),
-        "for": cause.cause,
-        "for_uuid": resource.waits_for,
-        "due_at": _iso(resource.due_at),
-        "attempt": resource.attempt,
-    }
-
-
-def _failed(resource: StoredResource, tree: _Tree) -> Json:
-    return {
-        **_place(resource, tree.stacks),
-        "state": f"{resource.action}_{resource.status}",
-        "reason": resource.reason,
-        "node": tree.ask(nodes_why.outline, resource.physical_id),
-    }
-
-
 def _path(resource: Any, subtree: Mapping[str, Stack]) -> str:
     parts, stack = [resource.name], subtree.get(resource.stack_uuid)
     while stack is not None and stack.owner_uuid in subtree:
@@ -306,22 +320,14 @@ def list_drifted(ctx: StackContext, row: Stack) -> list[Json]:
 def _list_drifted(conn: sa.Connection, row: Stack, subtree: Mapping[str, Stack]) -> list[Json]:
     resources = stack_drift.list_of_tree(conn, row.root_uuid)
     own = [each for each in resources if each.stack_uuid in subtree]
-    return [_drifted(each, subtree) for each in own[:_MOST]]
-
-
-def _drifted(resource: sa.Row[Any], subtree: Mapping[str, Stack]) -> Json:
-    return {
-        **_place(resource, subtree),
-        "since": _iso(resource.since),
-        "differences": rows.load(resource.differences),
-    }
-
-
-def _list_leaving(stored: Sequence[StoredResource]) -> list[StoredResource]:
-    groups = [each for each in stored if each.status == Status.IN_PROGRESS]
-    leaving = {(each.physical_id, name) for each in groups
-               for name in machine_group.leaving(each.data)}  # fmt: skip
-    return [each for each in stored if (each.stack_uuid, each.name) in leaving]
+    return [
+        {
+            **_place(each, subtree),
+            "since": _iso(each.since),
+            "differences": rows.load(each.differences),
+        }
+        for each in own[:_MOST]
+    ]
 
 
 def _list_leftovers(
@@ -337,16 +343,6 @@ def _list_leftovers(
     return leftovers + [each for each in members if not each.gone]
 
 
-def _leftover(resource: StoredResource, tree: _Tree) -> Json:
-    return {
-        **_place(resource, tree.stacks),
-        "type": resource.type,
-        "state": f"{resource.action}_{resource.status}",
-        "physical_resource_id": resource.physical_id,
-        "node": tree.ask(nodes_why.outline, resource.physical_id),
-    }
-
-
 def _shortage_advice(ctx: StackContext, resources: Sequence[StoredResource]) -> str:
     """Return the ways out where a resource got no node; empty: nodes are not what is missing."""
     if not any(allocation_why.find_shortage(each.reason) for each in resources):
@@ -355,15 +351,6 @@ def _shortage_advice(ctx: StackContext, resources: Sequence[StoredResource]) -> 
         return f"{allocation_why.advise_on_shortage(ctx)}; then "
     except errors.Failure:  # the caller may not list nodes
         return ""
-
-
-def _plan_advice(row: Stack, leftovers: int) -> str:
-    if not leftovers or row.status == Status.IN_PROGRESS:
-        return ""
-    return (
-        f"; {leftovers} of an earlier update are left over, and the next update takes them back "
-        f"or deletes them with their data: bloomery stack plan FILE {shlex.quote(row.name)}"
-    )
 
 
 def _iso(at: datetime | None) -> str | None:

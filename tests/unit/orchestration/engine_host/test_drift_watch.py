@@ -118,13 +118,13 @@ def test_two_engines_that_look_at_once_report_it_once(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     watched.change(power_state="power off")
     other = watched.make_watch()
-    emit = other._emit
+    emit = other._emit_of_stack
 
-    def late(reports: Any) -> None:
+    def late(stack: Any, reports: Any) -> None:
         watched.look()
-        emit(reports)
+        emit(stack, reports)
 
-    other._emit = late  # type: ignore[method-assign]
+    other._emit_of_stack = late  # type: ignore[method-assign]
     other.look(0, PAGE, lambda root: True)
     assert len(watched.reasons()) == 1
 
@@ -135,14 +135,14 @@ def test_a_resource_that_has_changed_is_not_marked(
 ) -> None:
     watched = Watched(tmp_path, drift_sets_check_failed=True)
     watched.change(power_state="power off")
-    emit, send = watched.watch._emit, acceptance.send
+    emit, send = watched.watch._emit_of_stack, acceptance.send
     updated = sa.update(RESOURCES).values(traversal=RESOURCES.c.traversal + 1, action="UPDATE")
 
     def update() -> None:
         watched.site.db.transact(lambda conn: conn.execute(updated))
 
     if moment == "before the report":
-        monkeypatch.setattr(watched.watch, "_emit", lambda reports: (update(), emit(reports)))
+        monkeypatch.setattr(watched.watch, "_emit_of_stack", lambda *args: (update(), emit(*args)))
     else:
         monkeypatch.setattr(acceptance, "send", lambda *args: (send(*args), update()))
     watched.look()

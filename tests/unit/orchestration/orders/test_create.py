@@ -72,9 +72,7 @@ def test_a_name_is_taken_by_what_lives(calls):
 def test_of_two_that_ask_for_one_name_at_once_one_gets_it(calls, monkeypatch):
     """Both pass the first look; the constraint decides."""
     both = threading.Barrier(2)
-    monkeypatch.setattr(
-        "bloomery.orchestration.orders.stacks._check_room", lambda ctx, name: both.wait(10)
-    )
+    monkeypatch.setattr("bloomery.db.stacks.is_taken", lambda *args: both.wait(10) < 0)
     answers = []
 
     def ask():
