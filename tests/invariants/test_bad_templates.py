@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kit import sampling
 from tests.kit.probes import fuzz_templates
 from tests.kit.stacks import template_calls
 
-BATCHES = 4
+BATCHES = sampling.count(4)
 
 
 @pytest.mark.timeout(300)

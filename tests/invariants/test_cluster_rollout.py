@@ -115,6 +115,7 @@ class Cluster:
         return [rows.load(node["instance_info"])["boot_iso"] for node in self.nodes()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kills_conductor", [False, True])
 @pytest.mark.parametrize("kills_engine", [False, True])
 def test_a_failure_in_the_second_batch_pauses_the_workers_until_a_signal(

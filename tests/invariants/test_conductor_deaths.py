@@ -20,6 +20,7 @@ def test_an_instance_ends_the_same_wherever_its_conductor_dies(name: str, tmp_pa
     check(FLOWS[name], tmp_path)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name for name in FLOWS if name not in OF_ONE])
 @pytest.mark.parametrize(
     "every", [3, pytest.param(1, marks=[pytest.mark.long, pytest.mark.timeout(600)])]

@@ -13,6 +13,7 @@ import pytest
 from tests.kit.stacks.machine_kills import FLOWS, begun, check, run
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FLOWS)
 @pytest.mark.parametrize(
     "every", [3, pytest.param(1, marks=[pytest.mark.long, pytest.mark.timeout(600)])]

@@ -145,8 +145,8 @@ def test_every_frame_step_is_inner_resumable_and_in_its_frame():
 
 OFFERED = [
     pytest.param(step, id=f"{kind}.{name}.{step.step}.{phase}")
-    for kind in INTERFACES
-    for name, interface in Site.all_interfaces()[kind].items()
+    for kind, interfaces in Site.all_interfaces().items()
+    for name, interface in interfaces.items()
     for phase in steps.PHASES
     for step in interface.steps(phase)
 ]

@@ -59,6 +59,7 @@ def test_declaration_is_complete(method, path, endpoint):
         assert endpoint.too_old is TooOld.NO_PAGE
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)
 def test_older_client_is_kept_out(world, method, path, endpoint):
     if endpoint.since == 1 or path in ARGUMENTS_FIRST:
@@ -68,6 +69,7 @@ def test_older_client_is_kept_out(world, method, path, endpoint):
     assert answer.status == endpoint.too_old.value[0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)
 def test_unknown_things_are_refused_politely(api, method, path, endpoint):
     for ident in (str(uuids.uuid4()), "unknown"):
@@ -77,6 +79,7 @@ def test_unknown_things_are_refused_politely(api, method, path, endpoint):
             assert answer.form == "first"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)
 def test_no_input_is_an_error_of_ours(world, method, path, endpoint):
     node = world.node(provision_state="manageable")

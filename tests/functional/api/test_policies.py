@@ -64,6 +64,7 @@ def test_who_may_not_is_told_so_before_the_version(site, state):
         assert site.ask("PUT", path, {"target": "uefi"}, version=75).status == status
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("path", "value", "system", "owner", "lessee"),
     [

@@ -106,6 +106,7 @@ def _bring_to_its_wait(lost: LostBoot) -> None:
     stage.let_time_pass(node, LATE_S)
 
 
+@pytest.mark.sampled
 def test_a_lost_boot_is_retried_and_the_flow_ends_well(lost: LostBoot) -> None:
     token = lost.stage.site.node(lost.node).driver_internal_info["agent_secret_token"]
     assert (lost.retry(), lost.machine.boot_device) == (1, "pxe")

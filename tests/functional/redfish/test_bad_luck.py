@@ -29,6 +29,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("fault", "told"), FAULTS, ids=[str(f) for f, _ in FAULTS])
 def test_a_bmc_that_is_broken_fails_verification_in_words(stage, machine, fault, told) -> None:
     machine.bmc.faults.add(times=-1, **fault)
@@ -41,6 +42,7 @@ def test_a_bmc_that_is_broken_fails_verification_in_words(stage, machine, fault,
     assert machine.address in shown["last_error"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("fault", "told"), FAULTS[:-1], ids=[str(f) for f, _ in FAULTS[:-1]])
 def test_a_bmc_that_breaks_later_fails_a_power_change_in_words(stage, machine, fault, told) -> None:
     node = manageable(stage, machine)

@@ -55,6 +55,7 @@ def node(stage, machine):
 # --------------------------------------------------------------------------------------- BIOS
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", models.ALL)
 @pytest.mark.parametrize("runs", [True, False])
 def test_settings_are_applied_behind_any_make_by_one_restart(stage, make_rack, model, runs) -> None:
@@ -269,6 +270,7 @@ def test_firmware_that_a_restart_makes_run_gets_one(flashing, target, runs) -> N
     assert versions(flashing, node)["bios"]["current_version"] == "boot-2.1"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", models.ALL)
 def test_any_make_is_updated(flashing, make_rack, model) -> None:
     machine = make_rack(model=model, rules=QUICK).machines[0]
@@ -452,6 +454,7 @@ def test_what_cannot_be_flashed_is_refused(flashing, target, entry, told) -> Non
 # ----------------------------------------------------------------------- workers that die
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dies_at", range(4))
 @pytest.mark.parametrize(
     ("step", "orders"),

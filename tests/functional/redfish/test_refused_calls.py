@@ -67,6 +67,7 @@ def node(stage, machine) -> str:
     return manageable(stage, machine)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_no_refusal_of_a_bmc_is_a_fault_of_the_service(stage, machine, node, call) -> None:
     method, path, body = call

@@ -54,6 +54,7 @@ def done(*_args: Any, **_more: Any) -> Future[None]:
     return future
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "event", "target", "aim"), EDGES)
 def test_a_move_writes_state_target_and_time(
     site: Site, source: str, event: str, target: str, aim: str
@@ -67,6 +68,7 @@ def test_a_move_writes_state_target_and_time(
     assert moved.reservation is None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "event", "target", "aim"), EDGES)
 def test_a_move_with_a_worker_clears_the_error_and_keeps_its_aim(
     site: Site, source: str, event: str, target: str, aim: str
@@ -79,6 +81,7 @@ def test_a_move_with_a_worker_clears_the_error_and_keeps_its_aim(
     assert moved.target_provision_state == machine.target_state
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "event", "target", "aim"), EDGES)
 def test_a_move_leaves_one_history_row_and_one_event_row(
     site: Site, source: str, event: str, target: str, aim: str
@@ -113,6 +116,7 @@ def told_of(source: str, event: str, target: str) -> tuple[str, str]:
     return "success", "info"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "event", "target", "aim"), EDGES)
 def test_a_move_stamps_the_times_of_inspection(
     site: Site, source: str, event: str, target: str, aim: str

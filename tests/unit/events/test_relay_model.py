@@ -66,6 +66,7 @@ class World:
         self.live()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("round_", range(20))
 def test_each_event_arrives_and_the_first_arrivals_are_in_order(
     db: Database, happen: Any, seed: int, round_: int

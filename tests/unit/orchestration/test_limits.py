@@ -227,6 +227,7 @@ def test_every_row_is_gone_over() -> None:
     assert [field.name for field in dataclasses.fields(Limits)] == NAMES
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("row", "error", "verb"), ROWS, ids=NAMES)
 def test_who_goes_over_a_row_is_told_which(row: str, error: str, verb: Callable[[], Any]) -> None:
     name, sentence = apart.told(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)
@@ -435,6 +436,7 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("error", "words", "verb"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_input_gets_its_error_in_time(
     error: str, words: str, verb: Callable[[], Any]

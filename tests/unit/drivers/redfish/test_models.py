@@ -264,6 +264,7 @@ def conf(conf: Conf, tmp_path: Path) -> Conf:
     )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", SECTIONS)
 def test_what_comes_out_of_each_make_is_as_in_the_table(model, conf):
     told = section(model, conf)
@@ -282,6 +283,7 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
     return read(*source)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("model", "module", "name", "broken"),
     [

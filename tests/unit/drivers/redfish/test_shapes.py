@@ -31,6 +31,7 @@ CALLS = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("path", "name"), CASES, ids=[f"{p} {n}" for p, n in CASES])
 def test_a_member_of_any_type_is_no_riddle(conf, machine, path, name):
     """With and without the Id of the system, which is then looked for."""

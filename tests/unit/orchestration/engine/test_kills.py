@@ -156,6 +156,7 @@ def test_nothing_is_left_and_nothing_is_missing_when_nobody_is_killed(scene, sta
     assert world.turns[-1].is_idle
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("scene", [scene for scene, _state in SCENES.values()], ids=SCENES)
 def test_a_successor_ends_as_if_nobody_had_been_killed(scene, when):

@@ -88,6 +88,7 @@ def test_the_table_has_every_kind_of_a_machine() -> None:
     assert stepwise - {"InstanceGroup"} == PROPERTIES.keys()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "order"), [
     *((name, OrderKind.DELETE) for name in PROPERTIES),
     *((name, OrderKind.SUSPEND) for name in PROPERTIES if hasattr(kind(name), "handle_suspend")),

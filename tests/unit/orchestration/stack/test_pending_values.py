@@ -94,6 +94,7 @@ def places() -> Iterator[Any]:
             yield pytest.param(name, kind, id=name)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("type_name", "kind"), [*places()])
 def test_every_property_takes_a_value_that_is_not_known_yet(type_name: str, kind: Any) -> None:
     for path, value in calls_in(kind.properties_schema):
@@ -206,6 +207,7 @@ def with_sources(body: Mapping[str, Any]) -> Any:
     return stack(f"resources: {resources}", files={"inner.yaml": INNER})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("body", [*REFERENCES.values()], ids=[*REFERENCES])
 def test_a_resource_is_created_from_what_is_created_before_it(
     body: Mapping[str, Any], on_service: simulation.Simulation

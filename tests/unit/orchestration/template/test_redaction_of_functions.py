@@ -161,18 +161,21 @@ def told_of_any_value(say):
     return {name: found for name, value in VALUES.items() if (found := parts(value, say(value)))}
 
 
+@pytest.mark.sampled
 @EACH_CALL
 def test_no_message_of_validation_has_any_of_it(call):
     text = HIDDEN + VALUE.replace("CALL", call.replace("H", GIVEN))
     assert not told_of_any_value(lambda value: validated(stack(text, given={"h": value})))
 
 
+@pytest.mark.sampled
 @EACH_CALL
 def test_no_message_of_what_fails_late_has_any_of_it(call):
     text = HIDDEN + OF_V + OUTPUT.replace("CALL", call.replace("H", LATE))
     assert not told_of_any_value(lambda value: simulated(stack(text, given={"h": value})))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("call", OF_CLOUDFORMATION.values(), ids=OF_CLOUDFORMATION)
 def test_no_message_of_cloudformation_has_any_of_it(call):
     text = IN_CLOUDFORMATION.replace("CALL", call.replace("H", "{Ref: h}"))

@@ -71,6 +71,7 @@ def _never_surprises(vector: Vector):
         json.dumps(found, skipkeys=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", ["2013-05-23", "2015-04-30", "2018-08-31", "2021-04-16", AWS])
 @settings(max_examples=count(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -93,6 +93,7 @@ ESCAPES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:50])
 def test_an_expression_that_does_not_end_is_ended(expression):
     tracemalloc.start()
