@@ -39,6 +39,7 @@ def count(cases: int) -> int:
     return max(1, cases // EACH)
 
 
+@pytest.hookimpl(trylast=True)  # those that -m and -k leave
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what is left out of the tables marked as sampled."""
     tables: dict[str, list[pytest.Item]] = {}

@@ -20,6 +20,7 @@ import jsonpatch
 from oslo_utils import uuidutils
 
 from bloomery import errors
+from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
 from bloomery.orchestration.resources.machines import (
     ALLOCATION,
@@ -37,51 +38,7 @@ _INVENTED: Final = "simulated-"  # prefix of the names of invented nodes
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of invented nodes
 
 _VOLUMES: Final = frozenset({VOLUME_CONNECTOR, VOLUME_TARGET})
-_DELETABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
-
-
-class _Move(NamedTuple):
-    sources: frozenset[State]
-    meanwhile: State
-    target: State
-    failed: State
-
-
-_ABORTS: Final[Mapping[State, State]] = {
-    State.DEPLOYWAIT: State.DEPLOYFAIL, State.DEPLOYHOLD: State.DEPLOYFAIL,
-    State.CLEANWAIT: State.CLEANFAIL, State.CLEANHOLD: State.CLEANFAIL,
-    State.INSPECTWAIT: State.INSPECTFAIL, State.SERVICEWAIT: State.SERVICEFAIL,
-}  # fmt: skip
-_FAILED_USE: Final = frozenset({State.DEPLOYFAIL, State.ERROR, State.SERVICEFAIL, State.DEPLOYWAIT})
-_MOVES: Final[Mapping[str, _Move]] = {
-    "manage": _Move(
-        frozenset({State.ENROLL, State.AVAILABLE, State.CLEANFAIL, State.INSPECTFAIL}),
-        State.VERIFYING, State.MANAGEABLE, State.ENROLL,
-    ),
-    "inspect": _Move(
-        frozenset({State.MANAGEABLE}), State.INSPECTING, State.MANAGEABLE, State.INSPECTFAIL
-    ),
-    "provide": _Move(
-        frozenset({State.MANAGEABLE}), State.CLEANING, State.AVAILABLE, State.CLEANFAIL
-    ),
-    "clean": _Move(
-        frozenset({State.MANAGEABLE}), State.CLEANING, State.MANAGEABLE, State.CLEANFAIL
-    ),
-    "active": _Move(
-        frozenset({State.AVAILABLE, State.DEPLOYFAIL}),
-        State.DEPLOYING, State.ACTIVE, State.DEPLOYFAIL,
-    ),
-    "rebuild": _Move(
-        frozenset({State.ACTIVE, State.DEPLOYFAIL, State.ERROR}),
-        State.DEPLOYING, State.ACTIVE, State.DEPLOYFAIL,
-    ),
-    "deleted": _Move(
-        frozenset({State.ACTIVE}) | _FAILED_USE, State.DELETING, State.AVAILABLE, State.ERROR
-    ),
-    "service": _Move(
-        frozenset({State.ACTIVE}), State.SERVICING, State.ACTIVE, State.SERVICEFAIL
-    ),
-}  # fmt: skip
+_NEXT: Final = {(edge.source, edge.event): edge.target for edge in states.EDGES}
 _NODE: Final[Json] = {
     "driver": "fake-hardware", "properties": {}, "instance_info": {}, "instance_uuid": None,
     "instance_name": None, "extra": {}, "allocation_uuid": None, "resource_class": None,
@@ -224,22 +181,25 @@ class MemoryMachines:
         self, uuid: str, verb: str, *, order_id: str | None = None, **arguments: Any
     ) -> None:
         node = self._node(uuid)
-        move = _MOVES[verb] if verb != "abort" else _abort_of(node["provision_state"])
-        if node["provision_state"] not in move.sources:
-            raise errors.InvalidStateRequested(
-                action=verb, node=uuid, state=node["provision_state"]
-            )
+        state = State(node["provision_state"])
+        meanwhile = _NEXT.get((state, states.VERBS[verb]))
+        if meanwhile is None:
+            raise errors.InvalidStateRequested(action=verb, node=uuid, state=state)
+        target = State.MANAGEABLE if verb == "clean" else states.TARGETS.get(meanwhile, meanwhile)
+        if meanwhile not in states.UNSTABLE_STATES:  # an abort ends at once
+            target = meanwhile
         self.orders.append((uuid, verb))
         for step in arguments.get("deploy_steps") or arguments.get(f"{verb}_steps") or ():
             self._configure(node, step)
         reason = next((why for word, why in self._failures if word == verb), "")
         if reason:
             self._failures.remove((verb, reason))
-        node["provision_state"] = move.meanwhile
+        node["provision_state"] = meanwhile
         node["provision_updated_at"] = f"{len(self.orders)}.0"
         ends_at = self._utc() + self._takes_s.get(verb, 0)
         self._end_flow(uuid, "aborted on request", is_aborted=True)
-        self._moves[uuid] = (ends_at, move.failed if reason else move.target, reason)
+        end = _NEXT.get((meanwhile, "fail"), target) if reason else target
+        self._moves[uuid] = (ends_at, end, reason)
         begun = FlowOutcome(request_id=order_id, is_open=True, error=None, is_aborted=False)
         self.flows.setdefault(uuid, []).append(MemoryFlow(order_id, verb, begun))
 
@@ -365,7 +325,7 @@ class MemoryMachines:
         if record is None:
             raise errors.NotFound(reason=f"{noun} {uuid} could not be found")
         node = self.nodes.get(record.get("node_uuid") or "")
-        if node is not None and node["provision_state"] not in _DELETABLE:
+        if node is not None and node["provision_state"] not in states.DELETE_ALLOWED_STATES:
             self._check_power(noun, record)
         if noun == ALLOCATION and node is not None:
             self._settle(node)
@@ -388,12 +348,6 @@ class MemoryMachines:
 
     def is_live_stack(self, stack_id: str) -> bool:
         return stack_id not in self.dead_stacks
-
-
-def _abort_of(state: str) -> _Move:
-    """Return the transition of an abort: a node that waits for an agent fails at once."""
-    failed = _ABORTS.get(State(state), State.ERROR)
-    return _Move(frozenset(_ABORTS), failed, failed, failed)
 
 
 def _fits(node: Json, record: Json) -> bool:
