@@ -43,8 +43,9 @@ def figures() -> dict[str, int]:
     lines = Counter[str]()
     for path in files:
         lines[_room(path)] += _lines(path)
-    lengths = sorted(each.length for each in _functions(files))
-    helpers = sum(each.is_helper for each in _functions(files))
+    functions = [*_functions(files)]
+    lengths = sorted(each.length for each in functions)
+    helpers = sum(each.is_helper for each in functions)
     walked = route.walk()
     return {
         "lines of the product": lines.total(),

@@ -145,6 +145,7 @@ def passes(rule, place, role):
     return any(allows(each, place, role) for each in rules)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "endpoint"), ROWS)
 def test_endpoint_asks_its_rule(site, method, path, endpoint):
     wrong = []
@@ -185,6 +186,7 @@ def expected_status(name, endpoint, place, role):
     return (409,) if name == OF_IMPORTED_NODES else (endpoint.status,)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "endpoint"), ROWS)
 def test_whoever_has_no_login_is_sent_to_get_one(doors, method, path, endpoint):
     door_probes.heard(doors, method, path, endpoint, BODIES.get(f"{method} {path}"))

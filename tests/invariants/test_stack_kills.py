@@ -221,6 +221,7 @@ def test_a_flow_ends(flow: Flow, starts: dict[str, Clients], tmp_path: Path):
         assert len(end["resources"]) == 12
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_killed_after_any_commit_a_flow_ends_the_same_and_does_nothing_twice(
     flow: Flow, starts: dict[str, Clients], tmp_path: Path
@@ -234,6 +235,7 @@ def test_killed_after_any_commit_a_flow_ends_the_same_and_does_nothing_twice(
         assert often == often_undisturbed, f"killed after commit {commit}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_killed_before_any_commit_a_flow_ends_the_same(
     flow: Flow, starts: dict[str, Clients], tmp_path: Path

@@ -50,6 +50,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "role"), NAMED)
 def test_what_is_hidden_and_what_is_not_there_get_the_same_answer(site, method, path, role):
     name = f"{method} {path}"

@@ -122,6 +122,7 @@ def test_a_lost_boot_is_retried_and_the_flow_ends_well(lost: LostBoot) -> None:
     assert "agent_boot_retries" not in shown["driver_internal_info"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", ["active", "inspect"], indirect=True)
 def test_a_second_lost_boot_ends_at_the_time_out_of_the_first_wait(lost: LostBoot) -> None:
     option = FLOWS[lost.verb][4]

@@ -62,6 +62,7 @@ def test_every_interface_but_boot_and_deploy_is_usable(stage, node):
     assert said["deploy"]["reason"].startswith("Driver ipmi does not support deploy")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("before", "target", "after", "asked"),
     [

@@ -153,6 +153,7 @@ def left(tmp_path: Path) -> list[Path]:
     return [*boot_files.list_files(root), *boot_files.list_links(root)]
 
 
+@pytest.mark.sampled
 def test_a_machine_is_cleaned_and_deployed_over_the_network(
     stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot, tmp_path: Path
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_machine_is_cleaned_and_deployed_over_the_network(
     assert (machine.is_on, machine.boot_device == "pxe", left(tmp_path)) == (True, False, [])
 
 
+@pytest.mark.sampled
 def test_a_machine_that_has_nothing_to_boot_from_the_network_boots_its_disk(
     stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot
 ) -> None:
@@ -196,6 +198,7 @@ def test_an_unknown_machine_is_sent_to_the_fallback_script(stage: Stage, options
     assert stage.api.get("/pxelinux.cfg/52-54-00-00-00-99").status == 404
 
 
+@pytest.mark.sampled
 def test_an_agent_inspects_and_is_taken_away_with_an_abort(
     stage: Stage, node: str, netboot: Netboot, tmp_path: Path
 ) -> None:
@@ -210,6 +213,7 @@ def test_an_agent_inspects_and_is_taken_away_with_an_abort(
     assert left(tmp_path) == []
 
 
+@pytest.mark.sampled
 def test_a_stranger_who_looks_the_machine_up_first_gets_no_token(
     stage: Stage, node: str, netboot: Netboot
 ) -> None:
@@ -238,6 +242,7 @@ def test_a_script_is_for_the_networks_of_agents(stage: Stage, node: str, boots_b
     stage.wait_for(node, "inspect failed")
 
 
+@pytest.mark.sampled
 def test_an_agent_that_fails_leaves_nothing_to_boot(
     stage: Stage, node: str, machine: IpmiMachine, netboot: Netboot, tmp_path: Path
 ) -> None:

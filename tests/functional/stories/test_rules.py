@@ -192,6 +192,7 @@ def body_of(stage: Any, collection: str) -> dict[str, Any]:
     return body | ({"node_uuid": stage.enrol()} if noun.of_node else {})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("forged", FORGED, ids=str)
 @pytest.mark.parametrize(("collection", "name"), WRITABLE)
 def test_nobody_writes_what_looks_sealed(stage, collection, name, forged):
