@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -126,15 +125,11 @@ def test_a_phase_is_found_by_its_name(name: str):
     assert all(len(step) <= 255 for step in phase.own_steps)
 
 
-def modules_of_phases() -> list[Any]:
-    return [sys.modules[phase.finish.__module__] for phase in flows.PHASES.values()]
-
-
 def test_every_frame_step_is_inner_resumable_and_in_its_frame():
     """The conductor's own steps may always be repeated: that is what recovery relies on."""
     frames = {name for phase in flows.PHASES.values() for name in phase.own_steps}
     found: dict[str, Step] = {}
-    for module in modules_of_phases():
+    for module in {sys.modules[phase.finish.__module__] for phase in flows.PHASES.values()}:
         found |= {one.step: one for one in vars(module).values() if isinstance(one, Step)}
     assert found
     for step in found.values():

@@ -21,16 +21,9 @@ BODIES = [
     b'[{"op":"add","path":"/name","value":{"a":[1]}}]', b'{"reason": 5}', b'{"limit": 1e400}',
 ]  # fmt: skip
 QUERIES = [
-    "",
-    "?x=1",
-    "?limit=1&limit=2",
-    "?fields=a,b",
-    "?%00=%00",
-    "?detail=maybe",
-    "?=",
-    "?&&",
+    "", "?x=1", "?limit=1&limit=2", "?fields=a,b", "?%00=%00", "?detail=maybe", "?=", "?&&",
     "?a%5B=1",
-]
+]  # fmt: skip
 
 ARGUMENTS_FIRST = {"/v1/continue_inspection"}  # without any it is 400 in each version, as in Ironic
 NEEDED = {  # or else 400, too
