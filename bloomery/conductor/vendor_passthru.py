@@ -34,7 +34,7 @@ Json = dict[str, Any]
 def list_methods(context: Context, node_uuid: str) -> Json:
     with tasks.shared(context, node_uuid) as task:
         methods = vendor_methods.of_nodes(type(task.driver.vendor))
-    return {name: method.shown() for name, method in methods.items()}
+    return {name: method.document() for name, method in methods.items()}
 
 
 def perform(
@@ -135,7 +135,7 @@ def _run_beside(context: Context, node_uuid: str, call: VendorCall) -> None:
 def list_driver_methods(context: Context, driver: str) -> Json:
     interface = context.runtime.registry.default_interface(driver, "vendor")
     methods = vendor_methods.of_drivers(type(interface))
-    return {name: method.shown() for name, method in methods.items()}
+    return {name: method.document() for name, method in methods.items()}
 
 
 def perform_for_driver(

@@ -32,8 +32,8 @@ class AutodetectDeploy(base.Deploy):
                 driver=node.driver, kind="deploy", supported=", ".join(self._names),
                 enabled=", ".join(enabled),
             )  # fmt: skip
-        return next((name for name in names if _takes(enabled[name], node)), names[-1])
-
-
-def _takes(interface: base.Interface, node: Node) -> bool:
-    return isinstance(interface, base.Deploy) and interface.takes(node)
+        for name in names:
+            interface = enabled[name]
+            if isinstance(interface, base.Deploy) and interface.takes(node):
+                return name
+        return names[-1]

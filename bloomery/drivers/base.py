@@ -265,7 +265,7 @@ class Power(Interface):
         return None
 
     def examine_bmc(self, task: DriverTask) -> dict[str, Any]:
-        """Return the report of the node's BMC (``drivers/bmc/report``); reads alone.
+        """Return the report of the node's BMC (``drivers/bmc/state``); reads alone.
 
         When: GET /ext/v1/nodes/ID/bmc; shared lock.  The report has the error of a silent BMC.
         """

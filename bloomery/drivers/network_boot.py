@@ -14,7 +14,7 @@ from typing import BinaryIO, ClassVar, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
+from bloomery.drivers import base, boot_rules, secure_boot, substeps
 from bloomery.drivers.agent_boot import cache, parameters, scripts, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
@@ -40,7 +40,7 @@ class NetworkBoot(base.Boot):
 
     def get_properties(self) -> dict[str, str]:
         return {
-            **sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES, **boot_persistence.PROPERTIES,
+            **sources.RAMDISK_PROPERTIES, **parameters.PROPERTIES, **boot_rules.PROPERTIES,
         }  # fmt: skip
 
     def validate(self, task: base.DriverTask) -> None:
@@ -50,14 +50,14 @@ class NetworkBoot(base.Boot):
                 reason=f"node {errors.name_of(task.node)} has no port with pxe_enabled: create "
                 "one with the MAC address of the port that it boots from",
             )
-        if self.loader.only_uefi or self.device == uefi_boot.DEVICE:
-            uefi_boot.check(self, task)
-        boot_persistence.check(task)
+        if self.loader.only_uefi or self.device == boot_rules.BY_URL:
+            boot_rules.check_uefi(self, task)
+        boot_rules.is_persistent(task, persistent=False)
         self._publication.base_url()
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine whose BMC offers no boot from URLs."""
-        if self.device != uefi_boot.DEVICE:
+        if self.device != boot_rules.BY_URL:
             return
         devices = task.driver.management.get_supported_boot_devices(task)
         if self.device not in devices:
@@ -171,7 +171,7 @@ class IpxeBoot(NetworkBoot):
 
 
 class HttpIpxeBoot(IpxeBoot):
-    device = uefi_boot.DEVICE
+    device = boot_rules.BY_URL
 
 
 class PxeBoot(NetworkBoot):
@@ -182,7 +182,7 @@ class PxeBoot(NetworkBoot):
 
 
 class HttpBoot(PxeBoot):
-    device = uefi_boot.DEVICE
+    device = boot_rules.BY_URL
 
 
 def _macs(task: base.DriverTask) -> list[str]:
@@ -202,6 +202,6 @@ def _sync_mode(task: base.DriverTask) -> Outcome | None:
 
 def _choose(task: base.DriverTask, device: str, *, persistent: bool) -> None:
     """Set the boot device, where the management interface can."""
-    management, persistent = task.driver.management, boot_persistence.of(task, persistent)
+    management, persistent = task.driver.management, boot_rules.is_persistent(task, persistent)
     if device in management.get_supported_boot_devices(task):
         management.set_boot_device(task, device, persistent=persistent)

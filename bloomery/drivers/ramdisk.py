@@ -27,7 +27,18 @@ class RamdiskDeploy(base.Deploy):
                 reason=f"deploy_interface ramdisk needs a boot interface that can {_NEEDS}; "
                 f"{boot.name} cannot",
             )
-        _check_iso(task)
+        node = task.node
+        url: Any = task.opened(node.instance_info.get("boot_iso"))
+        if url is None and node.instance_info.get("image_source") is not None:
+            raise errors.MissingParameterValue(
+                reason="its deploy interface is ramdisk, which boots an ISO; an image needs "
+                f"direct: baremetal node set {errors.name_of(node)} --deploy-interface direct",
+            )
+        if url is None:
+            raise errors.MissingParameterValue(
+                reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
+            )
+        attributes.check_url("instance_info/boot_iso", url, _SCHEMES)
         secure_boot.check(task)
         boot.validate(task)
 
@@ -59,18 +70,3 @@ class RamdiskDeploy(base.Deploy):
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),
             lambda: task.driver.boot.clean_up_instance(task),
         )
-
-
-def _check_iso(task: base.DriverTask) -> None:
-    node = task.node
-    url: Any = task.opened(node.instance_info.get("boot_iso"))
-    if url is None and node.instance_info.get("image_source") is not None:
-        raise errors.MissingParameterValue(
-            reason="its deploy interface is ramdisk, which boots an ISO; an image needs direct: "
-            f"baremetal node set {errors.name_of(node)} --deploy-interface direct",
-        )
-    if url is None:
-        raise errors.MissingParameterValue(
-            reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
-        )
-    attributes.check_url("instance_info/boot_iso", url, _SCHEMES)

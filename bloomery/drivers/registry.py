@@ -1,22 +1,21 @@
 """The enabled hardware types and interfaces, and those of each node.
 
 Loaded once at start from the entry points ``bloomery.hardware.types`` and
-``bloomery.hardware.interfaces.<kind>``.
+``bloomery.hardware.interfaces.<kind>``.  A configuration of Ironic may name types and interfaces
+that Bloomery does not have: they are left out, and warned of by name.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import stevedore
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.conductor import Conductor
-from bloomery.drivers import upstream
 from bloomery.drivers.autodetect import AutodetectDeploy
 from bloomery.drivers.base import Driver, HardwareType, Interface
 from bloomery.model.conductor import EnabledInterface
@@ -31,6 +30,29 @@ _BESIDE: Final = {  # also enabled, but no default
     "boot": ("ipxe", "redfish-https", "http-ipxe", "pxe", "http"), "deploy": ("direct",),
     "raid": ("agent",), "rescue": ("agent",),
 }  # fmt: skip
+_UPSTREAM: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older ones
+    _TYPES: ("ilo", "ilo5", "intel-ipmi", "irmc"),
+    "bios": ("ilo", "irmc"),
+    "boot": (
+        "ilo-ipxe", "ilo-pxe", "ilo-uefi-https", "ilo-virtual-media", "irmc-pxe",
+        "irmc-virtual-media",
+    ),
+    "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
+    "deploy": ("anaconda", "ansible", "bootc"),
+    "firmware": (),
+    "inspect": ("ilo", "inspector", "irmc"),
+    "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
+    "network": ("flat", "ironic-networking", "neutron"),
+    "power": ("ilo", "irmc"),
+    "raid": ("ilo5", "irmc"),
+    "rescue": (),
+    "storage": ("cinder", "external"),
+    "vendor": ("ilo", "irmc"),
+}  # fmt: skip
+_CONSOLES: Final = ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical")
+_INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat") | dict.fromkeys(
+    ("anaconda", "bootc"), "direct"
+)
 
 
 class Registry:
@@ -112,28 +134,22 @@ class Registry:
         Raises DriverNotFound, InterfaceNotFoundInEntrypoint, IncompatibleInterface,
         NoValidDefaultForInterface.
         """
-        names = tuple(self._chosen(node, kind) for kind in INTERFACES)
-        key = (node.driver, *names)
+        chosen = {}
+        for kind in INTERFACES:
+            field = f"{kind}_interface"
+            own = node.instance_info.get(field) or getattr(node, field)
+            name = str(own) if own else self.default_for(node.driver, kind)
+            interface = self.interfaces[kind].get(name)
+            if isinstance(interface, AutodetectDeploy):
+                name = interface.choose(node, self.interfaces[kind])
+            chosen[kind] = name
+        key = (node.driver, *chosen.values())
         if key not in self._built:
-            for kind, name in zip(INTERFACES, names, strict=True):
+            for kind, name in chosen.items():
                 self.check(node.driver, kind, name, errors.name_of(node))
-            self._built[key] = self._build(names)
+            interfaces: dict[str, Any] = {k: self.interfaces[k][n] for k, n in chosen.items()}
+            self._built[key] = Driver(**interfaces)
         return self._built[key]
-
-    def _chosen(self, node: Node, kind: str) -> str:
-        field = f"{kind}_interface"
-        own = node.instance_info.get(field) or getattr(node, field)
-        name = str(own) if own else self.default_for(node.driver, kind)
-        interface = self.interfaces[kind].get(name)
-        if isinstance(interface, AutodetectDeploy):
-            return interface.choose(node, self.interfaces[kind])
-        return name
-
-    def _build(self, names: Sequence[str]) -> Driver:
-        chosen: dict[str, Any] = {
-            kind: self.interfaces[kind][name] for kind, name in zip(INTERFACES, names, strict=True)
-        }
-        return Driver(**chosen)
 
     def close(self) -> None:
         """Close each interface; called once, at the conductor's end."""
@@ -171,63 +187,61 @@ def load(conf: Conf) -> Registry:
     """
     if unknown := unknown_names(conf):
         raise errors.CannotStart(reason="; ".join(unknown))
-    types = _load_types(_present("enabled_hardware_types", conf, _TYPES))
+    installed = _entry_points(_TYPES)
+    names = _installed_names("enabled_hardware_types", conf, _TYPES)
+    types: dict[str, HardwareType] = {name: installed[name]() for name in names}
     if not types:
         raise errors.CannotStart(
             reason="cannot use [DEFAULT]enabled_hardware_types: Bloomery has none of them",
         )
-    interfaces = {
-        kind: _load_interfaces(kind, _enabled_names(conf, types, kind), conf) for kind in INTERFACES
-    }
+    interfaces: dict[str, dict[str, Interface]] = {kind: {} for kind in INTERFACES}
+    for kind, by_name in interfaces.items():
+        installed = _entry_points(_INTERFACES + kind)
+        for name in _enabled_names(conf, types, kind):
+            by_name[name] = installed[name](conf)
+            by_name[name].name = name
     defaults = {kind: getattr(conf.default, f"default_{kind}_interface") for kind in INTERFACES}
-    registry = Registry(types, interfaces, defaults, has_agent=_has_agent(conf.conductor))
+    options = conf.conductor
+    has_kernel = options.deploy_kernel or options.deploy_kernel_by_arch
+    has_ramdisk = options.deploy_ramdisk or options.deploy_ramdisk_by_arch
+    has_agent = bool(has_kernel and has_ramdisk)
+    registry = Registry(types, interfaces, defaults, has_agent=has_agent)
     registry.enabled()
     return registry
 
 
-def _has_agent(options: Conductor) -> bool:
-    kernel = options.deploy_kernel or options.deploy_kernel_by_arch
-    return bool(kernel and (options.deploy_ramdisk or options.deploy_ramdisk_by_arch))
-
-
 def unknown_names(conf: Conf) -> list[str]:
     """Return a phrase for each option that names what neither Bloomery nor Ironic has."""
-    ours = conf.default
-    groups = [("enabled_hardware_types", _TYPES)]
-    groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind) for kind in INTERFACES]
-    phrases = [_unknown(name, getattr(ours, name), group) for name, group in groups]
-    if not ours.enabled_hardware_types:
+    groups = [("enabled_hardware_types", _TYPES, _TYPES)]
+    groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind, kind) for kind in INTERFACES]
+    phrases = []
+    for option, group, kind in groups:
+        installed = _entry_points(group)
+        names = getattr(conf.default, option)
+        missing = [name for name in names if name not in (*installed, *_UPSTREAM[kind])]
+        if missing:
+            phrases.append(
+                f"cannot use [DEFAULT]{option}: {', '.join(missing)} not installed, installed are "
+                f"{', '.join(installed)}"
+            )
+    if not conf.default.enabled_hardware_types:
         phrases.append("cannot use [DEFAULT]enabled_hardware_types: it names none")
-    return [phrase for phrase in phrases if phrase]
+    return phrases
 
 
-def _unknown(option: str, names: Sequence[str], group: str) -> str:
-    installed = _entry_points(group)
-    valid = (*installed, *upstream.NAMES[_kind(group)])
-    missing = ", ".join(name for name in names if name not in valid)
-    return missing and (
-        f"cannot use [DEFAULT]{option}: {missing} not installed, installed are "
-        f"{', '.join(installed)}"
-    )
-
-
-def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
-    installed = _entry_points(_TYPES)
-    return {name: installed[name]() for name in names}
-
-
-def _present(option: str, conf: Conf, group: str) -> list[str]:
+def _installed_names(option: str, conf: Conf, group: str) -> list[str]:
     """Return the names of an option that are installed; warn of those that only Ironic has."""
     names, installed = dict.fromkeys(getattr(conf.default, option)), _entry_points(group)
-    if left_out := [upstream.advised(name) for name in names if name not in installed]:
+    missing = [
+        f"{name} (use {_INSTEAD[name]})" if name in _INSTEAD else name
+        for name in names
+        if name not in installed
+    ]
+    if missing:
         LOG.warning(
-            "[DEFAULT]%s: left out, as Bloomery does not have it: %s", option, ", ".join(left_out)
+            "[DEFAULT]%s: left out, as Bloomery does not have it: %s", option, ", ".join(missing)
         )
     return [name for name in names if name in installed]
-
-
-def _kind(group: str) -> str:
-    return group.rpartition(".")[2]
 
 
 def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
@@ -235,23 +249,14 @@ def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> 
 
     Without any, the preferred ones of the enabled hardware types.
     """
-    if named := _present(f"enabled_{kind}_interfaces", conf, _INTERFACES + kind):
-        return named
+    if names := _installed_names(f"enabled_{kind}_interfaces", conf, _INTERFACES + kind):
+        return names
     preferred = [hw.supported[kind][0] for hw in types.values()]
     real = [hw for hw in types.values() if not hw.lenient]
     also = [n for n in _BESIDE.get(kind, ()) if any(n in hw.supported[kind] for hw in real)]
     absent = f"no-{kind}"
     also += [absent] if any(absent in hw.supported[kind] for hw in types.values()) else []
     return list(dict.fromkeys(preferred + also))
-
-
-def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, Interface]:
-    installed = _entry_points(_INTERFACES + kind)
-    loaded = {}
-    for name in names:
-        loaded[name] = installed[name](conf)
-        loaded[name].name = name
-    return loaded
 
 
 @functools.cache

@@ -30,45 +30,35 @@ def is_asked(node: Node) -> bool:
 
 
 def check(task: base.DriverTask) -> None:
-    """Raise InvalidParameterValue where secure boot is asked for and impossible; asks no BMC."""
-    node = task.node
-    _refuse_trusted_boot(node)
-    answer = capabilities.secure_boot(node.instance_info)
-    if answer not in (None, *_ANSWERS):
-        raise errors.InvalidParameterValue(
-            reason=f"capability secure_boot must be true or false, not {answer!r}",
-        )
-    reason = _obstacle(task) if answer == "true" else None
-    if reason is not None:
-        raise errors.InvalidParameterValue(
-            reason=f"cannot boot with secure boot: {reason}",
-        )
-
-
-def _refuse_trusted_boot(node: Node) -> None:
+    """Raise InvalidParameterValue where secure boot is requested and impossible; asks no BMC."""
+    node, management = task.node, task.driver.management
     if capabilities.of(node.instance_info).get("trusted_boot", "").lower() == "true":
         raise errors.InvalidParameterValue(
             reason="cannot boot with trusted boot: no TPM is asked what a machine has booted; take "
             "trusted_boot out of instance_info/capabilities, or ask for secure_boot",
         )
-
-
-def _obstacle(task: base.DriverTask) -> str | None:
-    node, management = task.node, task.driver.management
+    answer = capabilities.secure_boot(node.instance_info)
+    if answer not in (None, *_ANSWERS):
+        raise errors.InvalidParameterValue(
+            reason=f"capability secure_boot must be true or false, not {answer!r}",
+        )
+    if answer != "true":
+        return
     if not _can_switch(management):
-        return (
+        obstacle = (
             f"management interface {management.name} cannot switch it; use driver redfish, or "
             "switch it in the machine's setup and leave secure_boot out of instance_info"
         )
-    mode = capabilities.mode_of(node)
-    if mode == "bios":
-        return "it boots in mode bios; add boot_mode:uefi to the capabilities"
-    if node.secure_boot is None and node.provision_state not in _UNREAD:
-        return (
+    elif capabilities.mode_of(node) == "bios":
+        obstacle = "it boots in mode bios; add boot_mode:uefi to the capabilities"
+    elif node.secure_boot is None and node.provision_state not in _UNREAD:
+        obstacle = (
             "its BMC shows no secure boot; where that has changed, "
             "`baremetal node secure boot on NODE` reads it anew"
         )
-    return None
+    else:
+        return
+    raise errors.InvalidParameterValue(reason=f"cannot boot with secure boot: {obstacle}")
 
 
 def _can_switch(management: base.Management) -> bool:

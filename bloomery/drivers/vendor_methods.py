@@ -50,7 +50,7 @@ class VendorMethod:
     takes_others: bool
     check: Callable[[Mapping[str, Any]], object] | None
 
-    def shown(self) -> Json:
+    def document(self) -> Json:
         """Return its entry in the list of methods."""
         return {
             "async": self.async_call,
@@ -112,14 +112,14 @@ def _mark(
     def declare(method: M) -> M:
         own = ("self",) if mark == "driver_vendor_mark" else ("self", "task")
         parameters = list(inspect.signature(method).parameters.values())[len(own) :]
-        plain = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
+        arguments = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
         declared = VendorMethod(
             name=name or method.__name__,
             attribute=method.__name__,
             http_methods=http_methods,
-            required=tuple(each.name for each in plain if each.default is each.empty),
-            optional=tuple(each.name for each in plain if each.default is not each.empty),
-            takes_others=len(plain) < len(parameters),
+            required=tuple(each.name for each in arguments if each.default is each.empty),
+            optional=tuple(each.name for each in arguments if each.default is not each.empty),
+            takes_others=len(arguments) < len(parameters),
             **facts,
         )
         setattr(method, mark, declared)
@@ -158,24 +158,20 @@ def choose(
             reason=f"The method {name} does not support HTTP {http_method}: "
             f"it takes {', '.join(method.http_methods)}",
         )
-    _check_arguments(method, info)
-    if method.check is not None:
-        method.check(info)
-    return method
-
-
-def _check_arguments(method: VendorMethod, info: Mapping[str, Any]) -> None:
-    for name in method.required:
-        if not info.get(name):
+    for required in method.required:
+        if not info.get(required):
             raise errors.MissingParameterValue(
-                reason=f"Parameter '{name}' not passed to method '{method.name}'.",
+                reason=f"Parameter '{required}' not passed to method '{name}'.",
             )
     accepted = {*method.required, *method.optional}
     others = sorted(set(info) - accepted)
     if others and method.takes_others:
-        others = [name for name in others if name in _RESERVED]
+        others = [other for other in others if other in _RESERVED]
     if others:
         raise errors.InvalidParameterValue(
-            reason=f"Parameter '{others[0][:_MOST_SHOWN]}' is none of method '{method.name}': "
+            reason=f"Parameter '{others[0][:_MOST_SHOWN]}' is none of method '{name}': "
             f"it takes {', '.join(sorted(accepted)) or 'none'}",
         )
+    if method.check is not None:
+        method.check(info)
+    return method

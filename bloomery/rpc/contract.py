@@ -337,7 +337,7 @@ class Power(Protocol):
 
     @since("1.1", question=True)
     def examine_bmc(self, request: Request, node_uuid: str) -> Json:
-        """Return the report of the node's BMC (``drivers/bmc/report``), by reads alone.
+        """Return the report of the node's BMC (``drivers/bmc/state``), by reads alone.
 
         Needs no lock.  A silent BMC is an error of the report.  Raises UnsupportedDriverExtension
         (400) for hardware without a BMC, and the errors of ``validate``.

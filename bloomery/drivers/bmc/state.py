@@ -1,4 +1,4 @@
-"""The state of one BMC: circuit breaker, concurrent calls, latency.
+"""The state of one BMC: circuit breaker, concurrent calls, latency, and the report of a check.
 
 The breaker stops calls for a while after failures in a row, then admits one try:
 
@@ -14,17 +14,19 @@ import time
 import weakref
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from bloomery import clock as steady
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conf import Conf
 
 Clock = Callable[[], float]
 _KEPT: Final = 64  # requests in the latency statistics
+MOST_REQUESTS: Final = 60  # of a check
+NEEDED: Final = ("power", "boot device")  # without them no machine is deployed
 _MOST_ACCOUNTS: Final = 32  # per BMC, whose refused logins are remembered
 
 
@@ -282,3 +284,56 @@ class Latency:
         return Summary(
             count=count, least_s=min(last), median_s=statistics.median(last), most_s=max(last),
         )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- the report of a check
+# Each protocol fills a report with reads alone, for the API and the command ``bloomery bmc check``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One feature of a BMC.  ``allowed``: the values that the BMC takes, as it names them."""
+
+    name: str
+    works: bool
+    detail: str = ""
+    allowed: Sequence[str] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """Facts of a BMC by one protocol; unknown facts are None.
+
+    ``error``: why it cannot be checked.  ``clock_difference_s``: its clock less this host's.
+    """
+
+    protocol: str
+    address: str
+    driver_info: Mapping[str, Any]
+    error: str | None = None
+    identity: dict[str, str | None] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    sessions_in_use: int | None = None
+    tls: dict[str, Any] | None = None
+    clock_difference_s: float | None = None
+    quirks: list[str] = field(default_factory=list)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether machines behind this BMC can be deployed."""
+        working = {check.name for check in self.checks if check.works}
+        return self.error is None and working.issuperset(NEEDED)
+
+    def read_clock(self, time: datetime | None) -> None:
+        if time is not None:
+            self.clock_difference_s = round((time - datetime.now(UTC)).total_seconds(), 1)
+
+    def document(self, bmc: BmcState) -> dict[str, Any]:
+        """Return the report as JSON, with the latency of ``bmc`` and masked secrets."""
+        latency = bmc.latency.summary()
+        document = dataclasses.asdict(self) | {
+            "usable": self.is_usable,
+            "latency": None if latency is None else dataclasses.asdict(latency),
+        }
+        masked: dict[str, Any] = secrets.mask(document)
+        return masked

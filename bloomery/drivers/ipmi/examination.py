@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers.bmc.report import Check, Report
+from bloomery.drivers.bmc.state import Check, Report
 from bloomery.drivers.ipmi import management, tool
 from bloomery.drivers.ipmi.bmc import IpmiBmc
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import base, boot_persistence, secure_boot, substeps, uefi_boot
+from bloomery.drivers import base, boot_rules, secure_boot, substeps
 from bloomery.drivers.agent_boot import isos, parameters, preflight, sources
 from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.redfish import boot_device, media
@@ -41,12 +41,12 @@ class IsoBoot(RedfishInterface, base.Boot):
             "rescue_iso": "URL of a ready ISO for a rescue; unset: as for a deployment, unless a "
             "rescue_kernel is named. Optional.",
         }
-        return super().get_properties() | ready | isos.PROPERTIES | boot_persistence.PROPERTIES
+        return super().get_properties() | ready | isos.PROPERTIES | boot_rules.PROPERTIES
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless the BMC and the image URLs are valid."""
         super().validate(task)
-        boot_persistence.check(task)
+        boot_rules.is_persistent(task, persistent=False)
         ready = {key: task.driver_info.get(key) for key in ("deploy_iso", "rescue_iso")}
         named = ready | {"boot_iso": task.opened(task.node.instance_info.get("boot_iso"))}
         for key, url in named.items():
@@ -173,7 +173,7 @@ class IsoBoot(RedfishInterface, base.Boot):
     def _choose(
         self, task: base.DriverTask, device: str, *, persistent: bool, address: str | None = None
     ) -> Outcome | None:
-        persistent = boot_persistence.of(task, persistent)
+        persistent = boot_rules.is_persistent(task, persistent)
         return self.choose_device(task, device, persistent=persistent, address=address)
 
     def choose_device(
@@ -229,11 +229,11 @@ class RedfishHttps(IsoBoot):
     """
 
     capabilities = frozenset({"ramdisk_boot"})
-    device = uefi_boot.DEVICE
+    device = boot_rules.BY_URL
 
     def validate(self, task: base.DriverTask) -> None:
         super().validate(task)
-        uefi_boot.check(self, task)
+        boot_rules.check_uefi(self, task)
 
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine that boots from no URL."""

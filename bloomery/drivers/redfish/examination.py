@@ -1,4 +1,4 @@
-"""The check of a Redfish BMC: reads alone, at most ``report.MOST_REQUESTS`` of them.
+"""The check of a Redfish BMC: reads alone, at most ``MOST_REQUESTS`` of them.
 
 Each function reads one feature from plain documents.  A document that the BMC links to and does not
 show is a quirk of the report.  Source: DMTF DSP0268.
@@ -17,8 +17,7 @@ from cryptography import x509
 
 from bloomery import errors
 from bloomery.drivers.base import DriverTask
-from bloomery.drivers.bmc import report
-from bloomery.drivers.bmc.report import Check, Report
+from bloomery.drivers.bmc.state import MOST_REQUESTS, Check, Report
 from bloomery.drivers.redfish import boot_device, reading, reset, wire
 from bloomery.drivers.redfish.access import Access
 from bloomery.drivers.redfish.bios import find_registry
@@ -26,7 +25,7 @@ from bloomery.drivers.redfish.driver_info import Account
 
 Json: TypeAlias = dict[str, Any]
 
-_MOST_DOCUMENTS: Final = report.MOST_REQUESTS // 2 - 10  # one may take two tries; the rest: login
+_MOST_DOCUMENTS: Final = MOST_REQUESTS // 2 - 10  # one may take two tries; the rest: login
 _MOST_MEMBERS: Final = 4  # documents of a collection that are read
 _MOST_REGISTRIES: Final = 6  # files that are searched for the BIOS's own
 _FORBIDDEN: Final = 403

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from bloomery.cli.service import boot_media
 from bloomery.cli.service.bmc import bmc as command
-from bloomery.drivers.bmc.report import MOST_REQUESTS
+from bloomery.drivers.bmc.state import MOST_REQUESTS
 from bloomery.lab import models
 from bloomery.lab import system as lab_system
 from bloomery.lab.bmc import Rules

@@ -27,7 +27,7 @@ class Better(Vendor):
 
 
 def test_a_mark_says_what_the_api_shows():
-    assert vendor_methods.of_nodes(Vendor)["blink-all"].shown() == {
+    assert vendor_methods.of_nodes(Vendor)["blink-all"].document() == {
         "async": True, "attach": False, "description": "Blink.", "http_methods": ["POST", "PUT"],
         "require_exclusive_lock": True,
     }  # fmt: skip

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bloomery.drivers.bmc.report import MOST_REQUESTS
+from bloomery.drivers.bmc.state import MOST_REQUESTS
 from bloomery.drivers.ipmi import examination, tool
 from tests.unit.drivers.ipmi.conftest import LEAST
 
