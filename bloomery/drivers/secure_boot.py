@@ -31,7 +31,7 @@ def is_asked(node: Node) -> bool:
 
 def check(task: base.DriverTask) -> None:
     """Raise InvalidParameterValue where secure boot is requested and impossible; asks no BMC."""
-    node, management = task.node, task.driver.management
+    node = task.node
     if capabilities.of(node.instance_info).get("trusted_boot", "").lower() == "true":
         raise errors.InvalidParameterValue(
             reason="cannot boot with trusted boot: no TPM is asked what a machine has booted; take "
@@ -44,6 +44,7 @@ def check(task: base.DriverTask) -> None:
         )
     if answer != "true":
         return
+    management = task.driver.management
     if not _can_switch(management):
         obstacle = (
             f"management interface {management.name} cannot switch it; use driver redfish, or "

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_089,
-    "lines of the tests": 135_195,  # a row is read again after an event of an older release
+    "lines of the product": 116_965,
+    "lines of the tests": 135_193,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 9081,
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 15_830,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_706,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2667,
     "lines of bloomery/web": 56,
-    "files of the product": 734,
-    "functions": 8096,
-    "functions of under ten lines, per mille": 806,  # long functions of revisions are gone
-    "one-caller helpers": 985,
+    "files of the product": 727,
+    "functions": 8077,
+    "functions of under ten lines, per mille": 805,  # long functions of revisions are gone
+    "one-caller helpers": 969,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

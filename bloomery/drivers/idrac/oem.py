@@ -1,13 +1,24 @@
-"""Dell's services of an iDRAC, which its manager links to, and their actions."""
+"""Dell's services of an iDRAC, which its manager links to, their actions, and its job queue.
+
+A change of BIOS or RAID settings becomes a job, which runs at the next boot.  Until then, the iDRAC
+refuses further changes.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import logging
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.drivers.redfish import reading
+from bloomery.drivers.redfish.hardware import RedfishInterface, T
 
+LOG = logging.getLogger(__name__)
 Json: TypeAlias = dict[str, Any]
+
+JOB_SERVICE: Final = "DellJobService"
+_PENDING: Final = ("SYS011", "STOR023")  # message ids: a job of an earlier change is pending
 
 
 def manager(system: Any) -> Json:
@@ -47,3 +58,27 @@ def act(system: Any, name: str, action: str, **values: str) -> Any:
             "or newer",
         )
     return system.root._conn.post(offered["target"], data=values)  # noqa: SLF001  sushy has no class
+
+
+def clear_jobs(system: Any) -> None:
+    """Delete the jobs that do not run yet.  Raises InvalidParameterValue where that is missing."""
+    act(system, JOB_SERVICE, "DeleteJobQueue", JobID="JID_CLEARALL")
+
+
+class JobQueueInterface(RedfishInterface):
+    """An interface whose changes clear the job queue where a pending job refuses them."""
+
+    def unblocked(self, change: Callable[[Any], T]) -> Callable[[Any], T]:
+        def change_or_clear(system: Any) -> T:
+            import sushy
+
+            try:
+                return change(system)
+            except sushy.exceptions.HTTPError as no:
+                if not any(name in str(no.extended_info) for name in _PENDING):
+                    raise
+                LOG.info("the job queue of %s is cleared: %s", system.path, no.detail)
+            clear_jobs(system)
+            return change(system)
+
+        return change_or_clear

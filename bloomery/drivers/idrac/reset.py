@@ -39,28 +39,24 @@ def run(access: Access, task: base.DriverTask) -> Outcome | None:
         task.save()
     memory = info[_MEMORY]
     try:
-        reason = _pending(access, task, memory)
+        reason = _status(access, task, memory) if memory["is_ordered"] else _UNCHANGED
+        left_s = _left_s(memory["until"])
+        if reason != _READY and left_s <= 0:
+            raise errors.StepFailure(
+                reason=f"the iDRAC was reset, and is not ready after {_LIMIT_S / 60:g} min: "
+                f"{reason}",
+            )
+        repeat_at = None if memory["was_silent"] else memory["repeat_at"]
+        if reason != _READY and repeat_at and _left_s(repeat_at) <= 0:
+            _order(access, task, memory)
     except errors.Failure:
         del info[_MEMORY]
         raise
-    if reason is None:
+    if reason == _READY:
         del info[_MEMORY]
         return None
-    return Again(after_s=_pause_s(memory), reason=f"the iDRAC restarts: {reason}")
-
-
-def _pending(access: Access, task: base.DriverTask, memory: dict[str, Any]) -> str | None:
-    """Return why the restart is not over, or None.  Raises StepFailure."""
-    reason = _status(access, task, memory) if memory["is_ordered"] else _UNCHANGED
-    if reason == _READY:
-        return None
-    if _left_s(memory["until"]) <= 0:
-        raise errors.StepFailure(
-            reason=f"the iDRAC was reset, and is not ready after {_LIMIT_S / 60:g} min: {reason}",
-        )
-    if not memory["was_silent"] and memory["repeat_at"] and _left_s(memory["repeat_at"]) <= 0:
-        _order(access, task, memory)
-    return reason
+    pause_s = min(_LONGEST_PAUSE_S, 1 + (_LIMIT_S - left_s) / 4)
+    return Again(after_s=pause_s, reason=f"the iDRAC restarts: {reason}")
 
 
 def _status(access: Access, task: base.DriverTask, memory: dict[str, Any]) -> str:
@@ -107,8 +103,3 @@ def _later(seconds: float) -> str:
 
 def _left_s(moment: str) -> float:
     return (datetime.fromisoformat(moment) - clock.now()).total_seconds()
-
-
-def _pause_s(memory: dict[str, Any]) -> float:
-    """Return a pause that grows with the time spent."""
-    return min(_LONGEST_PAUSE_S, 1 + (_LIMIT_S - _left_s(memory["until"])) / 4)

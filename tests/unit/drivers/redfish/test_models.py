@@ -23,10 +23,8 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
-from bloomery.drivers.idrac import jobs, oem
-from bloomery.drivers.idrac.boot import IdracVirtualMedia
-from bloomery.drivers.idrac.configuration import IdracBios
-from bloomery.drivers.idrac.management import IdracManagement
+from bloomery.drivers.idrac import oem
+from bloomery.drivers.idrac.hardware import IdracBios, IdracManagement, IdracVirtualMedia
 from bloomery.drivers.network_boot import HttpBoot, HttpIpxeBoot, IpxeBoot, PxeBoot
 from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset
 from bloomery.drivers.redfish.bios import RedfishBios
@@ -294,7 +292,7 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
         ("dmtf-rackmount1", media, "_send_insert", lambda dev, url: dev.insert_media(url)),
         (IDRAC, oem, "attributes_path", lambda system: None),
-        (IDRAC, jobs, "_PENDING", ()),
+        (IDRAC, oem, "_PENDING", ()),
     ],
 )
 def test_the_table_notices_a_reading_that_breaks(conf, monkeypatch, model, module, name, broken):
