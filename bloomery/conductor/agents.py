@@ -49,7 +49,7 @@ def get_node_with_token(context: Context, node_uuid: str, caller: str | None = N
 
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
     """Raise InvalidParameterValue unless ``token`` is the token of the node's agent."""
-    sealed = _sealed_token(node)
+    sealed = node.driver_internal_info.get(nodes.AGENT_TOKEN)
     expected = runtime.sealer.open(sealed) if sealed else None
     if not (isinstance(expected, str) and isinstance(token, str)) or not hmac.compare_digest(
         expected.encode(), token.encode()
@@ -58,10 +58,6 @@ def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> No
             reason=f"cannot take a heartbeat for node {node.uuid}: its agent_token is missing or "
             "is not the one that lookup has given out",
         )
-
-
-def _sealed_token(node: Node) -> Any:
-    return node.driver_internal_info.get(nodes.AGENT_TOKEN)
 
 
 # ------------------------------------------------------------------------------- certificates
@@ -89,11 +85,9 @@ def _is_certificate_kept(node: Node, text: str | None) -> bool:
     return True
 
 
-def _keep_certificate(task: TaskManager, text: str | None) -> None:
+def _store_certificate(task: TaskManager, text: str) -> None:
     """Write the certificate to ``[agent]certificates_path``/UUID.crt, whole or not at all."""
     folder = task.runtime.conf.agent.certificates_path
-    if text is None:
-        return
     if folder is None:
         raise errors.Unavailable(reason="[agent]certificates_path names no folder")
     path = Path(folder) / f"{task.node.uuid}.crt"
@@ -145,23 +139,41 @@ def receive(
         callback_url=callback_url, agent_version=agent_version, verify_ca=agent_verify_ca,
         status=agent_status, status_message=agent_status_message,
     )  # fmt: skip
-    _check_call(runtime, heartbeat)
+    if agent_version is None and agent_status is None:
+        raise errors.InvalidParameterValue(
+            reason="cannot take a heartbeat without agent_version: send the agent's version",
+        )
+    agents.check_version(agent_version)
+    if runtime.conf.agent.require_tls and callback_url and not callback_url.startswith("https://"):
+        raise errors.InvalidParameterValue(
+            reason="cannot take a callback_url that is not https ([agent]require_tls)",
+        )
     with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as task:
         node = task.node
         _check_token(runtime, node, agent_token)
         is_kept = _is_certificate_kept(node, heartbeat.verify_ca)
-        if node.provision_state not in _states(runtime, node):
+        is_fast = agents.is_fast_track(node.driver_info, runtime.conf.deploy.fast_track)
+        expecting = states.FASTTRACK_HEARTBEAT_STATES if is_fast else states.HEARTBEAT_STATES
+        if node.provision_state not in expecting:
             LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
             return
-        if is_kept and _is_stored(node, heartbeat) and _defer(task, heartbeat):
+        is_stored = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
+        if is_kept and is_stored and node.reservation is None and _defer(task, heartbeat):
             return
-    _take_locked(context, node, heartbeat, agent_token)
-
-
-def _is_stored(node: Node, heartbeat: Heartbeat) -> bool:
-    """Return whether the row of an unreserved node holds all that the heartbeat says."""
-    is_stored = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
-    return is_stored and node.reservation is None
+    with runtime.workers.slot(allow_reserved=False) as slot:
+        try:
+            task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
+        except errors.NodeLocked:
+            if "agent_url" not in node.driver_internal_info:
+                raise
+            LOG.info("node %s: busy, heartbeat ignored: the agent repeats it", node_uuid)
+            return
+        with task:
+            key, info = nodes.AGENT_TOKEN, task.node.driver_internal_info
+            if info.get(key) != node.driver_internal_info.get(key):  # its session ended meanwhile
+                _check_token(runtime, task.node, agent_token)
+            agents.require_same_url(info, callback_url)
+            _take(task, slot, heartbeat)
 
 
 def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
@@ -173,88 +185,43 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
     if resumes and heartbeat.status == agents.FAILED:
         return False
     is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(task)) is not None
-    if is_awaited and not (
-        heartbeats.may_be_deferred(node, options, now) and _waits_on(task, heartbeat)
-    ):
-        return False
+    if is_awaited:
+        if not heartbeats.may_be_deferred(node, options, now):
+            return False
+        task.load_driver()
+        try:
+            outcome = flows.ask_driver(task, heartbeat)  # does the step keep waiting?
+        except errors.ApiThreadsBusy:
+            raise
+        except errors.Failure:
+            return False
+        if isinstance(outcome, Done) or task.is_changed:
+            return False
     task.runtime.heartbeats.note(node, now, counts_anew=is_awaited)
     return True
 
 
-def _waits_on(task: TaskManager, heartbeat: Heartbeat) -> bool:
-    """Ask the driver whether the step keeps waiting; False where the answer needs the lock."""
-    task.load_driver()
-    try:
-        outcome = flows.ask_driver(task, heartbeat)
-    except errors.ApiThreadsBusy:
-        raise
-    except errors.Failure:
-        return False
-    return not isinstance(outcome, Done) and not task.is_changed
-
-
-def _take_locked(context: Context, node: Node, heartbeat: Heartbeat, token: str | None) -> None:
-    """Record a heartbeat under the node's lock.
-
-    A busy node waits for the agent's next heartbeat.
-    """
-    runtime, node_uuid = context.runtime, node.uuid
-    with runtime.workers.slot(allow_reserved=False) as slot:
-        try:
-            task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
-        except errors.NodeLocked:
-            if "agent_url" not in node.driver_internal_info:
-                raise
-            LOG.info("node %s: busy, heartbeat ignored: the agent repeats it", node_uuid)
-            return
-        with task:
-            if _sealed_token(task.node) != _sealed_token(node):  # its session ended meanwhile
-                _check_token(runtime, task.node, token)
-            agents.require_same_url(task.node.driver_internal_info, heartbeat.callback_url)
-            _take(task, slot, heartbeat)
-
-
-def _check_call(runtime: ConductorRuntime, heartbeat: Heartbeat) -> None:
-    if heartbeat.agent_version is None and heartbeat.status is None:
-        raise errors.InvalidParameterValue(
-            reason="cannot take a heartbeat without agent_version: send the agent's version",
-        )
-    agents.check_version(heartbeat.agent_version)
-    url = heartbeat.callback_url
-    if runtime.conf.agent.require_tls and url and not url.startswith("https://"):
-        raise errors.InvalidParameterValue(
-            reason="cannot take a callback_url that is not https ([agent]require_tls)",
-        )
-
-
-def _states(runtime: ConductorRuntime, node: Node) -> frozenset[State]:
-    is_fast = agents.is_fast_track(node.driver_info, runtime.conf.deploy.fast_track)
-    return states.FASTTRACK_HEARTBEAT_STATES if is_fast else states.HEARTBEAT_STATES
-
-
 def _take(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
-    _keep_certificate(task, heartbeat.verify_ca)
+    """Store a heartbeat under the node's lock, and resume the flow; in maintenance it may fail."""
+    if heartbeat.verify_ca is not None:
+        _store_certificate(task, heartbeat.verify_ca)
     flows.note_agent(task, heartbeat)
-    if task.node.provision_state not in states.HEARTBEAT_RESUMES_STATES:
+    node, options = task.node, task.runtime.conf.conductor
+    if node.provision_state not in states.HEARTBEAT_RESUMES_STATES:
         task.save(release=True)
-    elif not task.node.maintenance:
+    elif not node.maintenance:
         flows.go_on(task, slot, heartbeat)
-    elif task.runtime.conf.conductor.allow_provisioning_in_maintenance:
+    elif options.allow_provisioning_in_maintenance:
         task.save(release=True)
     else:
-        _fail_in_maintenance(task, slot)
-
-
-def _fail_in_maintenance(task: TaskManager, slot: Slot) -> None:
-    """Fail the flow of a node that was put into maintenance while it waited for its agent."""
-    node, runs = task.node, flows.open_runs(task)
-    task.save()
-    if runs:
-        sentence = (
-            f"Node {node.uuid}: cannot go on from {node.provision_state} in maintenance "
-            "([conductor]allow_provisioning_in_maintenance)"
-        )
-        task.spawn_after(runner.launch_failure, slot, flows.load(task, runs), sentence)
+        runs = flows.open_runs(task)
+        task.save()
+        if runs:
+            sentence = (
+                f"Node {node.uuid}: cannot go on from {node.provision_state} in maintenance "
+                "([conductor]allow_provisioning_in_maintenance)"
+            )
+            task.spawn_after(runner.launch_failure, slot, flows.load(task, runs), sentence)
 
 
 # --------------------------------------------------------------------------------- inspection

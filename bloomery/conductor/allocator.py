@@ -67,30 +67,23 @@ def _start(runtime: ConductorRuntime) -> None:
 
 
 def _serve(runtime: ConductorRuntime) -> None:
-    """Serve the queue until it is empty; no failure of one allocation ends the worker."""
+    """Serve the queue until it is empty; no failure of one allocation ends the worker.
+
+    A timer repeats the search for an allocation that has to wait, or whose search failed.
+    """
     while (entry := runtime.allocations.next()) is not None:
         with in_name_of(entry.request):
-            _serve_or_retry(runtime, entry)
-
-
-def _serve_or_retry(runtime: ConductorRuntime, entry: Entry) -> None:
-    try:
-        _serve_entry(runtime, entry)
-    except Exception as exc:  # noqa: BLE001  the supervisor: other allocations must not wait
-        LOG.warning("allocation %s: search failed: %s", entry.uuid, secrets.brief(exc))
-        faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
-        again = replace(entry, faults=faults)
-        runtime.timers.after(_RETRY_S, _add_again, runtime, again)
-
-
-def _serve_entry(runtime: ConductorRuntime, entry: Entry) -> None:
-    """Search once for a node; a timer repeats the search for an allocation that has to wait."""
-    if _allocate_or_fail(runtime, entry):
-        runtime.allocations.forget(entry.uuid)
-        return
-    again = replace(entry, attempt=entry.attempt + 1, faults=0)
-    pause_s = runtime.conf.conductor.node_locked_retry_interval
-    runtime.timers.after(pause_s, _add_again, runtime, again)
+            try:
+                if _allocate_or_fail(runtime, entry):
+                    runtime.allocations.forget(entry.uuid)
+                    continue
+                pause_s = float(runtime.conf.conductor.node_locked_retry_interval)
+                again = replace(entry, attempt=entry.attempt + 1, faults=0)
+            except Exception as exc:  # noqa: BLE001  the supervisor: other allocations must not wait
+                LOG.warning("allocation %s: search failed: %s", entry.uuid, secrets.brief(exc))
+                faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
+                pause_s, again = _RETRY_S, replace(entry, faults=faults)
+            runtime.timers.after(pause_s, _add_again, runtime, again)
 
 
 def _allocate_or_fail(runtime: ConductorRuntime, entry: Entry) -> bool:
@@ -120,9 +113,22 @@ def allocate(runtime: ConductorRuntime, entry: Entry) -> bool:
 
     One transaction finds the node, binds it and writes both rows.
     """
+
+    def bind(conn: sa.Connection) -> bool:
+        """Bind a free node; return False where no node is free."""
+        allocation: Allocation = records.get(conn, ALLOCATION, entry.uuid, for_update=True)
+        if allocation.state != AllocationState.ALLOCATING:
+            return True
+        node = allocations.find_free(conn, Criteria.of(allocation))
+        if node is None:
+            return False
+        allocations.bind(conn, allocation, node)
+        owner = allocation.owner or node.owner
+        _insert_event(conn, runtime, entry, {"node": node.uuid}, owner=owner, lessee=node.lessee)
+        return True
+
     try:
-        is_settled = runtime.db.transact(lambda conn: _take(conn, runtime, entry))
-        is_settled = is_settled or _fail_or_wait(runtime, entry)
+        is_settled = runtime.db.transact(bind) or _fail_or_wait(runtime, entry)
     except errors.AllocationNotFound:
         return True
     except errors.InstanceAssociated as exc:
@@ -130,20 +136,6 @@ def allocate(runtime: ConductorRuntime, entry: Entry) -> bool:
         is_settled = True
     runtime.on_events_written()
     return is_settled
-
-
-def _take(conn: sa.Connection, runtime: ConductorRuntime, entry: Entry) -> bool:
-    """Bind a free node; return False where no node is free."""
-    allocation: Allocation = records.get(conn, ALLOCATION, entry.uuid, for_update=True)
-    if allocation.state != AllocationState.ALLOCATING:
-        return True
-    node = allocations.find_free(conn, Criteria.of(allocation))
-    if node is None:
-        return False
-    allocations.bind(conn, allocation, node)
-    owner = allocation.owner or node.owner
-    _insert_event(conn, runtime, entry, {"node": node.uuid}, owner=owner, lessee=node.lessee)
-    return True
 
 
 def _fail_or_wait(runtime: ConductorRuntime, entry: Entry) -> bool:

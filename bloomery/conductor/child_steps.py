@@ -27,55 +27,36 @@ def run(task: TaskManager, step: Step) -> Outcome:
     Raises the child's NodeLocked and NodeNotFound, and StepFailure where the child would wait or
     hold.
     """
-    child = _task_of_child(task, step)
-    child.turn, child.insists, child.reads = task.turn, task.insists, {}
-    outcome = _call(child, step)
-    if isinstance(outcome, Again):
-        _save(child)
-        return outcome
-    if isinstance(outcome, Hold | WaitForCall):
-        _refuse_waiting(task, step, outcome)
-    result = outcome.result if isinstance(outcome, Done) else {}
-    _save(child, *steps.store_result(child, result), *_power_events(child, step), release=True)
-    task.release_child()
-    return DONE
-
-
-def _task_of_child(task: TaskManager, step: Step) -> TaskManager:
-    """Return the child's task: that of the attempt before, or a new one."""
     if task.child is None or task.child.node_id != step.child:
         task.release_child()
         context = dataclasses.replace(task.context, in_place=True)
         purpose = f"step {step.name} of parent node {task.node.uuid}"
         task.child = task_manager.acquire(context, str(step.child), purpose=purpose)
-    return task.child
-
-
-def _call(child: TaskManager, step: Step) -> Outcome:
+    child = task.child  # of this attempt, or of the one before
+    child.turn, child.insists, child.reads = task.turn, task.insists, {}
     if step.step in steps.ON_CHILDREN:
-        return steps.RESERVED[step.step](child)
-    return child.driver.interface(step.interface).run_step(child, step)
-
-
-def _power_events(child: TaskManager, step: Step) -> list[EncodedWrite]:
-    """Return the start and end events of a power change that is done."""
-    if step.step not in _TARGETS:
-        return []
-    emit = notification_utils.emit_power_set_notification
-    target = _TARGETS[step.step]
-    return [emit(child.context, child.node, status, target) for status in ("start", "end")]
-
-
-def _refuse_waiting(task: TaskManager, step: Step, outcome: Hold | WaitForCall) -> None:
-    """Refuse an outcome that waits: a child has no wait state; an option lets the flow continue."""
+        outcome: Outcome = steps.RESERVED[step.step](child)
+    else:
+        outcome = child.driver.interface(step.interface).run_step(child, step)
+    if isinstance(outcome, Again):
+        _save(child)
+        return outcome
     option = "permit_child_node_step_async_result"
-    if isinstance(outcome, WaitForCall) and getattr(task.runtime.conf.conductor, option):
-        return
-    verb = "wait" if isinstance(outcome, WaitForCall) else "hold"
-    raise errors.StepFailure(
-        reason=f"the step wants to {verb} ({outcome.reason}), which no child node can; "
-        f"[conductor]{option} lets the flow go on without waiting",
-    )
+    may_go_on = isinstance(outcome, WaitForCall) and getattr(task.runtime.conf.conductor, option)
+    if isinstance(outcome, Hold | WaitForCall) and not may_go_on:
+        verb = "wait" if isinstance(outcome, WaitForCall) else "hold"
+        raise errors.StepFailure(
+            reason=f"the step wants to {verb} ({outcome.reason}), which no child node can; "
+            f"[conductor]{option} lets the flow go on without waiting",
+        )
+    result = outcome.result if isinstance(outcome, Done) else {}
+    events = []
+    if target := _TARGETS.get(step.step):
+        emit = notification_utils.emit_power_set_notification
+        events = [emit(child.context, child.node, status, target) for status in ("start", "end")]
+    _save(child, *steps.store_result(child, result), *events, release=True)
+    task.release_child()
+    return DONE
 
 
 def _save(child: TaskManager, *journal: EncodedWrite, release: bool = False) -> None:

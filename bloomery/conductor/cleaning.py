@@ -63,15 +63,17 @@ def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = No
     """
     if not is_automatic(task):
         return []
+    disallowed = task.runtime.conf.api.disallow_clean_steps
     try:
         runbook = _runbook(task)
         if runbook is not None:
-            return _of_runbook(task, runbook)
+            entries = sorted(task.runtime.sealer.open(runbook.steps), key=lambda s: int(s["order"]))
+            entries = [e for e in entries if f"{e['interface']}.{e['step']}" not in disallowed]
+            return _around(task, entries, disable_ramdisk=bool(runbook.disable_ramdisk))
     except errors.Failure as exc:
         return [_refusal(exc)]
     overrides = task.runtime.conf.conductor.clean_step_priority_override
     available = steps.override(steps.available_steps(task, "clean"), overrides)
-    disallowed = task.runtime.conf.api.disallow_clean_steps
     allowed = [step for step in available if step.name not in disallowed]
     return _read_first(task, [_PREPARE, *steps.by_priority(allowed, "clean"), _TEAR_DOWN])
 
@@ -98,26 +100,13 @@ def _runbook(task: TaskManager) -> Runbook | None:
         runbook: Runbook = records.get(conn, RUNBOOK, str(ident))
     if own and runbook.owner not in (None, node.owner):
         raise errors.RunbookNotFound(runbook=ident)
-    _check_traits(task, runbook)
-    return runbook
-
-
-def _check_traits(task: TaskManager, runbook: Runbook) -> None:
-    if not task.runtime.conf.conductor.automated_cleaning_runbook_validate_traits:
-        return
-    if not set(runbook.traits) & set(task.node.traits):
+    has_trait = set(runbook.traits) & set(node.traits)
+    if conf.automated_cleaning_runbook_validate_traits and not has_trait:
         traits = ", ".join(runbook.traits) or "none: it has no traits configured"
         raise errors.InvalidRunbook(
             runbook=runbook.name, reason=f"the node has none of its traits ({traits})"
         )
-
-
-def _of_runbook(task: TaskManager, runbook: Runbook) -> list[Step]:
-    """Return the steps of a runbook in order, without those that the operator disallowed."""
-    disallowed = task.runtime.conf.api.disallow_clean_steps
-    entries = sorted(task.runtime.sealer.open(runbook.steps), key=lambda step: int(step["order"]))
-    allowed = [e for e in entries if f"{e['interface']}.{e['step']}" not in disallowed]
-    return _around(task, allowed, disable_ramdisk=bool(runbook.disable_ramdisk))
+    return runbook
 
 
 def manual_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
@@ -139,31 +128,25 @@ def _refusal(exc: errors.Failure) -> Step:
 def _around(
     task: TaskManager, user_steps: Sequence[steps.UserStep], *, disable_ramdisk: bool
 ) -> list[Step]:
-    """Return validated steps, with the steps that boot and remove an agent where one is needed."""
+    """Return validated steps, with the steps that boot and remove an agent where one is needed.
+
+    A hold or a wait needs an agent, too: its call ends them.
+    """
     planned = steps.validated_user_steps(task, "clean", user_steps)
-    if disable_ramdisk:
-        _refuse_ramdisk(planned)
-    if disable_ramdisk or not any(map(_is_for_agent, planned)):
+    names = [step.name for step in planned if step.requires_ramdisk]
+    if disable_ramdisk and names:
+        raise errors.InvalidParameterValue(
+            reason=f"{', '.join(names)} need an agent's ramdisk, and disable_ramdisk is set: "
+            "leave it out, or those steps",
+        )
+    waits = any(step.step in ("hold", "wait") for step in planned)
+    if disable_ramdisk or not (names or waits):
         return _read_first(task, planned)
     return _read_first(task, [_PREPARE, *planned, _TEAR_DOWN])
 
 
 def _read_first(task: TaskManager, planned: list[Step]) -> list[Step]:
     return [_READ, *planned] if hardware.is_read(task.driver) else planned
-
-
-def _refuse_ramdisk(user_steps: Sequence[Step]) -> None:
-    """Raise where a step needs an agent and the request sets disable_ramdisk."""
-    if names := [step.name for step in user_steps if step.requires_ramdisk]:
-        raise errors.InvalidParameterValue(
-            reason=f"{', '.join(names)} need an agent's ramdisk, and disable_ramdisk is set: "
-            "leave it out, or those steps",
-        )
-
-
-def _is_for_agent(step: Step) -> bool:
-    """Return whether the step needs an agent or waits for one; a hold ends by the agent's call."""
-    return step.requires_ramdisk or step.step in ("hold", "wait")
 
 
 def _refuse(task: TaskManager, reason: str) -> None:

@@ -16,7 +16,6 @@ import base64
 import gzip
 import io
 import threading
-from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -53,31 +52,14 @@ def check_size(node: Node, drive: Json | str | None) -> None:
 
 def image_of(node: Node, document: Json) -> str:
     """Return a config drive as the base64 text of its gzipped image."""
-    return base64.b64encode(gzip.compress(_iso(_contents(node, document)), mtime=0)).decode()
-
-
-def _contents(node: Node, document: Json) -> dict[str, bytes]:
-    """Return the files by name, without empty ones.
-
-    The meta data always have the node's UUID and name.
-    """
-    meta_data = {"uuid": node.uuid, "name": node.name} | document.get("meta_data", {})
-    parts = document | {"meta_data": meta_data}
-    return {name: _encoded(parts[part]) for part, name in _FILES.items() if parts.get(part)}
-
-
-def _encoded(part: Any) -> bytes:
-    return part.encode("utf-8", "replace") if isinstance(part, str) else orjson.dumps(part)
-
-
-def _iso(contents: Mapping[str, bytes]) -> bytes:
     import pycdlib  # most conductors build no image
 
     iso = pycdlib.PyCdlib()
     iso.new(interchange_level=3, joliet=3, rock_ridge="1.09", vol_ident=_LABEL)
-    for folder in ("", *(f"/{version}" for version in _VERSIONS)):
-        _add_directory(iso, f"/openstack{folder}")
-    for name, content in contents.items():
+    for folder in ("openstack", *(f"openstack/{version}" for version in _VERSIONS)):
+        path, name = f"/{folder}", folder.rpartition("/")[2]
+        iso.add_directory(_iso_path(path), rr_name=name, joliet_path=path)
+    for name, content in _contents(node, document).items():
         path, *others = (f"/openstack/{version}/{name}" for version in _VERSIONS)
         iso.add_fp(
             io.BytesIO(content), len(content), iso_path=f"{_iso_path(path)};1", rr_name=name,
@@ -90,11 +72,24 @@ def _iso(contents: Mapping[str, bytes]) -> bytes:
     image = io.BytesIO()
     iso.write_fp(image)
     iso.close()
-    return image.getvalue()
+    return base64.b64encode(gzip.compress(image.getvalue(), mtime=0)).decode()
 
 
-def _add_directory(iso: Any, path: str) -> None:
-    iso.add_directory(_iso_path(path), rr_name=path.rpartition("/")[2], joliet_path=path)
+def _contents(node: Node, document: Json) -> dict[str, bytes]:
+    """Return the files by name, without empty ones.
+
+    The meta data always have the node's UUID and name.
+    """
+    meta_data = {"uuid": node.uuid, "name": node.name} | document.get("meta_data", {})
+    parts = document | {"meta_data": meta_data}
+    contents = {}
+    for part, name in _FILES.items():
+        if content := parts.get(part):
+            is_text = isinstance(content, str)
+            contents[name] = (
+                content.encode("utf-8", "replace") if is_text else orjson.dumps(content)
+            )
+    return contents
 
 
 def _iso_path(path: str) -> str:

@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import notification_utils, runner, tasks, writes
+from bloomery.conductor import notification_utils, runner, task_manager, tasks, writes
+from bloomery.conductor.lanes import Lane
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
+from bloomery.db import nodes
+from bloomery.drivers import base
 from bloomery.model.step import internal_step
 
 EmitEvent = Callable[[EncodedWrite], None]
@@ -51,6 +54,25 @@ def take_over(task: TaskManager) -> None:
         sentence = f"cannot restart the console: {secrets.brief(exc)}"
         node.driver_internal_info[INFO] = _life(task.runtime) | {"error": sentence}
         task.save(writes.failure_entry(task.context, node, sentence, "console"))
+
+
+def take_over_all(runtime: ConductorRuntime) -> None:
+    """Release consoles that another conductor has started, and take over those of our nodes."""
+    with runtime.db.read() as conn:
+        consoles = nodes.list_consoles(conn)
+    orphans = [key for key, info in consoles if not is_of_this_life(runtime, info)]
+    for interface in runtime.registry.interfaces["console"].values():
+        assert isinstance(interface, base.Console)
+        interface.release([key.uuid for key in orphans])
+
+    def work(uuid: str) -> None:
+        with tasks.skipping(uuid):
+            context = tasks.background_context(runtime)
+            with task_manager.acquire(context, uuid, purpose="console", retry=False) as task:
+                take_over(task)
+
+    most = runtime.conf.conductor.periodic_max_workers
+    Lane(runtime.workers, work, most=most).walk(runtime.list_served(orphans))
 
 
 def is_of_this_life(runtime: ConductorRuntime, internal_info: Mapping[str, Any]) -> bool:

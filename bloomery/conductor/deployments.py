@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -97,7 +97,14 @@ def remote_files(task: TaskManager, arguments: ProvisionArguments) -> list[Remot
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Set the node's fields for a deployment."""
     cleanup.wipe_internal_info(task, "deploy", may_keep_agent=True)
-    _lease(task)
+    conf, node = task.runtime.conf.conductor, task.node
+    if conf.automatic_lessee and node.lessee is None:  # until undeploy
+        own = node.instance_info.get("project_id")
+        is_own = conf.automatic_lessee_source == "instance"
+        project = own if is_own else task.context.request.project
+        if isinstance(project, str) and 0 < len(project) <= _MOST_LESSEE:
+            node.lessee = project
+            node.driver_internal_info["automatic_lessee"] = True
     if arguments.configdrive:
         with configdrive.ONE_AT_A_TIME:
             _store_configdrive(task, arguments.configdrive)
@@ -108,70 +115,44 @@ def _store_configdrive(task: TaskManager, drive: Any) -> None:
     task.node.instance_info = task.node.instance_info | {"configdrive": sealed}
 
 
-def _lease(task: TaskManager) -> None:
-    """Set the lessee of a node without one to the project of its instance, until undeploy."""
-    conf, node = task.runtime.conf.conductor, task.node
-    if not conf.automatic_lessee or node.lessee is not None:
-        return
-    own = node.instance_info.get("project_id")
-    project = own if conf.automatic_lessee_source == "instance" else task.context.request.project
-    if isinstance(project, str) and 0 < len(project) <= _MOST_LESSEE:
-        node.lessee = project
-        node.driver_internal_info["automatic_lessee"] = True
-
-
 def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the steps of the interfaces, overridden by those of templates and of the request.
 
-    Priority 0 disables a step.  Raises StepNotFound for a step that no interface offers.
+    The traits of the instance name the templates.  Priority 0 disables a step; the core step takes
+    no other priority.  Raises StepNotFound for a step that no interface offers, and
+    InvalidParameterValue for a step in two templates.
     """
     available = steps.available_steps(task, "deploy")
-    overriding = _template_steps(task)
+    disallowed = task.runtime.conf.api.disallow_deploy_steps
+    templates: list[DeployTemplate] = []
+    if traits := task.node.instance_info.get("traits"):
+        with task.runtime.db.read() as conn:
+            templates = records.list_where(conn, DEPLOY_TEMPLATE, name=list(traits))
+        step_rules.refuse_repeated([step for template in templates for step in template.steps])
+    overriding: list[Step] = []
+    for template in templates:
+        opened: list[steps.UserStep] = task.runtime.sealer.open(template.steps)
+        allowed = [s for s in opened if f"{s['interface']}.{s['step']}" not in disallowed]
+        try:
+            overriding += steps.validated_user_steps(task, "deploy", allowed)
+        except errors.StepNotFound as exc:
+            names = f"{exc.facts['steps']} (of deploy template {template.name})"
+            raise errors.StepNotFound(**exc.facts | {"steps": names}) from exc
     if arguments.steps:
         overriding += steps.validated_user_steps(task, "deploy", arguments.steps)
-    if overriding:
-        _refuse_core(overriding)
-        available = list({step.name: step for step in (*available, *overriding)}.values())
-    planned = steps.by_priority(available, "deploy")
-    return [_PREPARE, *planned] if planned or not overriding else [_PREPARE, _NO_STEPS]
-
-
-def _refuse_core(overriding: Sequence[Step]) -> None:
-    """Refuse a priority for the core step other than 0, which disables it."""
     if any(step.name == _CORE and step.priority for step in overriding):
         raise errors.InvalidParameterValue(
             reason=f"deploy step {_CORE} is the core of a deployment: its priority can be 0 only, "
             "which switches it off",
         )
+    if overriding:
+        available = list({step.name: step for step in (*available, *overriding)}.values())
+    planned = steps.by_priority(available, "deploy")
+    return [_PREPARE, *planned] if planned or not overriding else [_PREPARE, _NO_STEPS]
 
 
 def _fail_without_steps(task: TaskManager) -> None:
     raise errors.StepFailure(reason="no deploy step is left: all have priority 0")
-
-
-def _template_steps(task: TaskManager) -> list[Step]:
-    """Return the allowed steps of all templates that the instance's traits name.
-
-    Raises InvalidParameterValue for a step in two templates, StepNotFound for an unknown step.
-    """
-    traits = task.node.instance_info.get("traits")
-    if not traits:
-        return []
-    with task.runtime.db.read() as conn:
-        templates = records.list_where(conn, DEPLOY_TEMPLATE, name=list(traits))
-    step_rules.refuse_repeated([step for template in templates for step in template.steps])
-    return [step for template in templates for step in _steps_of(task, template)]
-
-
-def _steps_of(task: TaskManager, template: DeployTemplate) -> list[Step]:
-    disallowed = task.runtime.conf.api.disallow_deploy_steps
-    opened: list[steps.UserStep] = task.runtime.sealer.open(template.steps)
-    allowed = [each for each in opened if f"{each['interface']}.{each['step']}" not in disallowed]
-    try:
-        return steps.validated_user_steps(task, "deploy", allowed)
-    except errors.StepNotFound as exc:
-        facts = exc.facts | {"steps": f"{exc.facts['steps']} (of deploy template {template.name})"}
-        raise errors.StepNotFound(**facts) from exc
 
 
 def clean_up(task: TaskManager) -> None:
@@ -184,19 +165,12 @@ def _prepare(task: TaskManager) -> Outcome | None:
     if not task.turn:
         validation.warn(task)
         if "configdrive" in task.node.instance_info:
-            _build_configdrive(task)
+            # The end of the step stores the image; after a crash the step builds it again.
+            with configdrive.ONE_AT_A_TIME:
+                drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
+                if isinstance(drive, dict):  # an image of a large one takes seconds
+                    _store_configdrive(task, configdrive.image_of(task.node, drive))
     return task.driver.deploy.prepare(task)
-
-
-def _build_configdrive(task: TaskManager) -> None:
-    """Build the image of a config drive that came as an object; a large one takes seconds.
-
-    The end of the step stores the image; after a crash the step builds it again.
-    """
-    with configdrive.ONE_AT_A_TIME:
-        drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
-        if isinstance(drive, dict):
-            _store_configdrive(task, configdrive.image_of(task.node, drive))
 
 
 def _finish_deploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:

@@ -54,29 +54,21 @@ def verify_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]
 def _check_power(task: TaskManager) -> Outcome:
     """Check that the BMC answers and accepts the login.
 
-    Read vendor, modes and firmware versions.
+    Read vendor, modes and firmware versions; a BMC that reports none is no failure.
     """
     task.driver.power.validate(task)
     node, power_state = task.node, task.driver.power.get_power_state(task)
-    _read_properties(task)
-    result = dict(hardware.read_in_short(task).result)
-    if node.power_state != power_state:
-        result["from_power"], node.power_state = node.power_state, power_state
-    return Done(result=result)
-
-
-def _read_properties(task: TaskManager) -> None:
-    """Store the vendor and boot mode that the BMC reports.
-
-    A BMC that reports none is no failure.
-    """
-    node, management = task.node, task.driver.management
+    management = task.driver.management
     vendor = hardware.read_if_supported(task, management.detect_vendor)
     if vendor is not None:
         node.properties = node.properties | {"vendor": vendor}
     node.boot_mode = hardware.read_if_supported(task, management.get_boot_mode) or node.boot_mode
     secure_boot = hardware.read_if_supported(task, management.get_secure_boot_state)
     node.secure_boot = node.secure_boot if secure_boot is None else secure_boot
+    result = dict(hardware.read_in_short(task).result)
+    if node.power_state != power_state:
+        result["from_power"], node.power_state = node.power_state, power_state
+    return Done(result=result)
 
 
 def _finish_verify(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -151,14 +143,11 @@ def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail_inspect(task: TaskManager, failure: FlowFailure) -> Transition:
-    if failure.run.state == Run.WAITING or _leaves_agent(task, failure):
+    leaves_agent = task.driver.inspect.in_band and failure.run.step.step == _INSPECT.step
+    if failure.run.state == Run.WAITING or leaves_agent:
         abort_inspect(task)
     cleanup.wipe_internal_info(task)
     return Transition(event="fail", last_error=failure.sentence, writes=[_forget_inventory(task)])
-
-
-def _leaves_agent(task: TaskManager, failure: FlowFailure) -> bool:
-    return task.driver.inspect.in_band and failure.run.step.step == _INSPECT.step
 
 
 def _forget_inventory(task: TaskManager) -> EncodedWrite:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors, secrets
@@ -27,11 +28,10 @@ from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.conductor.writes import EncodedWrite, Write
+from bloomery.conductor.writes import Write
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
-from bloomery.model.node import Node
 from bloomery.model.rules import agents
 from bloomery.model.rules import nodes as rules
 from bloomery.model.step import ABORTED, Run, StepRun, find_parked, internal_step
@@ -58,25 +58,18 @@ def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
     Raises NodeLocked at once where the node is busy.  Raises NoFreeConductorWorker: heartbeats do
     not use the reserved workers.
     """
-    with context.runtime.workers.slot(allow_reserved=False) as slot:
-        task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
-        with task:
-            note_agent(task, heartbeat)
-            if _is_awaited(task):
-                go_on(task, slot, heartbeat)
-            else:
-                task.save(release=True)
-
-
-def _is_awaited(task: TaskManager) -> bool:
-    """Return whether a heartbeat resumes the node's flow.
-
-    In-band inspection waits for its inventory.
-    """
-    state = task.node.provision_state
-    if state not in states.WAIT_STATES or task.node.maintenance:
-        return False
-    return state != State.INSPECTWAIT or not task.driver.inspect.in_band
+    with (
+        context.runtime.workers.slot(allow_reserved=False) as slot,
+        task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False) as task,
+    ):
+        note_agent(task, heartbeat)
+        state = task.node.provision_state
+        awaits_inventory = state == State.INSPECTWAIT and task.driver.inspect.in_band
+        is_waiting = state in states.WAIT_STATES and not task.node.maintenance
+        if is_waiting and not awaits_inventory:
+            go_on(task, slot, heartbeat)
+        else:
+            task.save(release=True)
 
 
 def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
@@ -151,12 +144,9 @@ def unhold(task: TaskManager, slot: Slot) -> None:
     reason = "unheld: goes on when the agent calls"
     awaits = flow.mark(flow.open_run, Run.WAITING, reason=reason, resume_then="next")
     task.process_event("unhold", target_state=target, journal=[awaits])
-    if held_in == State.SERVICEHOLD or _has_no_agent(task.node):
+    has_no_agent = bool(task.node.driver_internal_info.get("cleaning_disable_ramdisk"))
+    if held_in == State.SERVICEHOLD or has_no_agent:
         runner.resume(task, slot, "resume", flow)
-
-
-def _has_no_agent(node: Node) -> bool:
-    return bool(node.driver_internal_info.get("cleaning_disable_ramdisk"))
 
 
 # ------------------------------------------------------------------------------------ abort
@@ -207,40 +197,36 @@ ABORTS: Final[dict[State, Abort]] = {
 
 
 def abort(task: TaskManager, slot: Slot) -> None:
-    """Abort the flow at once, or after the current step if that is not abortable."""
-    node = task.node
-    row = ABORTS[State(str(node.provision_state))]
-    if node.provision_state == State.SERVICEFAIL and node.maintenance:
+    """Abort the flow at once, or after the current step if that is not abortable.
+
+    One transaction ends the waiting flow and starts its clean-up flow.
+    """
+    node, state = task.node, task.node.provision_state
+    row = ABORTS[State(str(state))]
+    if state == State.SERVICEFAIL and node.maintenance:
         name = errors.name_of(node)
         raise errors.Conflict(
             reason=f"cannot abort the service of node {name} in maintenance: end that first with "
             f"baremetal node maintenance unset {name} (DELETE /v1/nodes/{name}/maintenance)",
         )
     run = find_parked(open_runs(task))
-    if run is not None and not run.step.internal and not _may_stop(run):
-        _abort_after_step(task, row)
-    else:
-        _abort_now(task, slot, row, run)
-
-
-def _may_stop(run: StepRun) -> bool:
-    return run.step.abortable or run.state == Run.HELD
-
-
-def _abort_after_step(task: TaskManager, row: Abort) -> None:
-    if row.shows is not None:
-        setattr(task.node, row.shows, getattr(task.node, row.shows) | {"abort_after": True})
-        task.save()
-
-
-def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -> None:
-    """End the waiting flow and start its clean-up flow, in one transaction."""
-    step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
-    state = task.node.provision_state
-    sentence = f"{ABORTED} in {state}{step}"
+    user_step = run.step if run is not None and not run.step.internal else None
+    if user_step and run and not (user_step.abortable or run.state == Run.HELD):
+        if row.shows is not None:
+            setattr(node, row.shows, getattr(node, row.shows) | {"abort_after": True})
+            task.save()
+        return
+    sentence = f"{ABORTED} in {state}" + (f" at step {user_step.name}" if user_step else "")
     clean_up = internal_step("deploy", "clean_up", {"state": state, "reason": sentence})
     flow = runner.plan(task, ABORT, [clean_up])
-    journal: list[Write] = [*_close_rows(run, sentence), *flow.opening]
+    journal: list[Write] = [*flow.opening]
+    if run is not None:
+        values = {"state": Run.FAILED, "finished_at": rows.now(), "error": sentence}
+        journal = [
+            partial(step_rows.change, flow=run.flow, position=run.position, values=values),
+            partial(step_rows.skip_rest, flow=run.flow),
+            *journal,
+        ]
     for event in row.events[:-1]:
         task.process_event(event, last_error=sentence, journal=journal)
         journal = []
@@ -252,17 +238,6 @@ def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -
         last_error=sentence,
         journal=journal,
     )
-
-
-def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
-    """Return the writes that end the flow that waits at ``run``."""
-    if run is None:
-        return []
-    values = {"state": Run.FAILED, "finished_at": rows.now(), "error": sentence}
-    return [
-        lambda conn: step_rows.change(conn, run.flow, run.position, values),
-        lambda conn: step_rows.skip_rest(conn, run.flow),
-    ]
 
 
 def _clean_up(task: TaskManager, state: str, reason: str) -> None:

@@ -11,8 +11,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
+
 from bloomery import errors
+from bloomery.conductor import tasks
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.db import hardware
 from bloomery.drivers import base
 from bloomery.outcome import Done, Outcome
 
@@ -49,10 +55,31 @@ def read_in_short(task: TaskManager) -> Done:
     return done
 
 
-def read_settings(task: TaskManager) -> list[dict[str, Any]]:
-    """Return the BIOS settings with their attribute types; [] where they cannot be read."""
-    outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
-    return outcome.result.get("bios_settings", []) if isinstance(outcome, Done) else []
+def explain_bios(runtime: ConductorRuntime) -> None:
+    """Read the registries for all queued nodes; a node that fails waits for its next cleaning.
+
+    Nodes are read one after another: the first of a model reads the registry, and the others share
+    it.  A busy database ends the run; the remaining nodes wait for the next run.
+    """
+    for uuid in list(runtime.unexplained):
+        runtime.unexplained.discard(uuid)  # first: a verification meanwhile queues it again
+        try:
+            with tasks.skipping(uuid):
+                _explain(runtime, uuid)
+        except (errors.DatabaseBusy, sa.exc.DBAPIError):
+            runtime.unexplained.add(uuid)
+            raise
+
+
+def _explain(runtime: ConductorRuntime, uuid: str) -> None:
+    with tasks.shared(tasks.background_context(runtime), uuid) as task:
+        if task.node.provision_state == State.VERIFYING:
+            runtime.unexplained.add(uuid)  # its settings are not stored yet
+            return
+        outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
+    settings = outcome.result.get("bios_settings") if isinstance(outcome, Done) else None
+    if settings:
+        runtime.db.transact(lambda conn: hardware.explain_bios_settings(conn, uuid, settings))
 
 
 def _read(task: TaskManager, *parts: Callable[[base.DriverTask], Outcome | None]) -> Done:

@@ -75,12 +75,9 @@ class Heartbeats:
             self._db.transact(lambda conn: nodes.note_agents(conn, ordered))
         except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
             LOG.warning("cannot write %d heartbeats yet: %s", len(calls), errors.brief(exc))
-            self._take_back(calls)
-
-    def _take_back(self, calls: dict[str, dict[str, Any]]) -> None:
-        with self._mutex:
-            self._calls = calls | self._calls
-        self._timers.after(_EVERY_S, self._flush_in_worker)
+            with self._mutex:
+                self._calls = calls | self._calls
+            self._timers.after(_EVERY_S, self._flush_in_worker)
 
     def _flush_in_worker(self) -> None:
         try:

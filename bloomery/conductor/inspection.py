@@ -81,25 +81,21 @@ def process(
     for name, value in (fields or {}).items():
         setattr(draft.node, name, value)
     hooks.run(pipeline, draft, runtime.conf.inspector)
-    _apply_rules(task, draft)
+    options = runtime.conf.inspection_rules
+    built_in = rule_check.load_built_in(options.built_in_rules) if options.built_in_rules else ()
+    with runtime.db.read() as conn:
+        stored = record_rules.list_inspection_rules(conn, runtime.sealer)
+    powers = engine.Powers(
+        mask_secrets=options.mask_secrets, reveal=runtime.sealer.open,
+        call=calls.Caller.of(options),
+    )  # fmt: skip
+    engine.run([*built_in, *stored], draft, powers)
     try:
         _settle(task, draft.node)
     except (errors.Invalid, errors.Conflict) as exc:
         raise errors.HardwareInspectionFailure(reason=str(exc)) from exc
-    _take_names(task, draft)
+    _reserve_names(task, draft)
     return Done(result=_result(task, ports, draft))
-
-
-def _apply_rules(task: TaskManager, draft: Draft) -> None:
-    """Run the rules of the operator's file and those of the database."""
-    conf = task.runtime.conf.inspection_rules
-    built_in = rule_check.load_built_in(conf.built_in_rules) if conf.built_in_rules else ()
-    with task.runtime.db.read() as conn:
-        stored = record_rules.list_inspection_rules(conn, task.runtime.sealer)
-    powers = engine.Powers(
-        mask_secrets=conf.mask_secrets, reveal=task.runtime.sealer.open, call=calls.Caller.of(conf)
-    )
-    engine.run([*built_in, *stored], draft, powers)
 
 
 def _settle(task: TaskManager, node: Node) -> None:
@@ -125,7 +121,7 @@ def _settle(task: TaskManager, node: Node) -> None:
             hardware_type.check_driver_info(node.driver_info)
 
 
-def _take_names(task: TaskManager, draft: Draft) -> None:
+def _reserve_names(task: TaskManager, draft: Draft) -> None:
     """Refuse names that other nodes or ports have; write the node's new name at once."""
     names = [port.name for port in draft.all_ports if port.name is not None]
     with task.runtime.db.read() as conn:
@@ -137,16 +133,12 @@ def _take_names(task: TaskManager, draft: Draft) -> None:
     if len(set(names)) < len(names):
         raise errors.HardwareInspectionFailure(reason="two ports of the node would have one name")
     if draft.node.name != task.node.name:
-        _take_node_name(task, draft.node.name)
-
-
-def _take_node_name(task: TaskManager, name: str | None) -> None:
-    former, task.node.name = task.node.name, name
-    try:
-        task.save()
-    except errors.DuplicateName as exc:
-        task.node.name = former
-        raise errors.HardwareInspectionFailure(reason=str(exc)) from exc
+        former, task.node.name = task.node.name, draft.node.name
+        try:
+            task.save()
+        except errors.DuplicateName as exc:
+            task.node.name = former
+            raise errors.HardwareInspectionFailure(reason=str(exc)) from exc
 
 
 def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
@@ -197,7 +189,9 @@ def store(conn: sa.Connection, node_uuid: str, stored: InspectionResult) -> None
     left_out = [*_conflicts(conn, stored.node, stored.new_ports).values()]
     left_out += [f"the name {name}, which a port of another node has" for name in sorted(foreign)]
     if left_out:
-        text = f"the inspection left out {_listed(left_out)}"
+        rest = len(left_out) - _MOST_LISTED
+        listed = [*left_out[:_MOST_LISTED], *([f"{rest} more"] if rest > 0 else [])]
+        text = f"the inspection left out {', '.join(listed)}"
         LOG.warning("node %s: %s", node_uuid, text)
         stored.entry(text)(conn)
     for port in stored.new_ports:
@@ -228,13 +222,6 @@ def _conflicts(conn: sa.Connection, node: Node, ports: Sequence[Port]) -> dict[s
         row.address: f"the port {row.address}, which {bmc_sharing.name_of(node, row)} has"
         for row in conn.execute(query)
     }
-
-
-def _listed(sentences: Sequence[str]) -> str:
-    """Return the first sentences, and the number of the others."""
-    rest = len(sentences) - _MOST_LISTED
-    more = [f"{rest} more"] if rest > 0 else []
-    return ", ".join([*sentences[:_MOST_LISTED], *more])
 
 
 def _taken(

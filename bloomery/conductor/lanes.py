@@ -31,7 +31,7 @@ PART_OF_INTERVAL: Final = 0.75  # share of the interval that many nodes are spre
 class Lane:
     """A queue of nodes without duplicates, and the workers that poll them.
 
-    ``look`` gets a node's UUID in a worker, under a request ID of its own; its errors are logged.
+    ``poll`` gets a node's UUID in a worker, under a request ID of its own; its errors are logged.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Lane:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._workers, self._look, self._clock = workers, poll, clock
+        self._workers, self._poll, self._clock = workers, poll, clock
         self._most, self._most_slow, self._slow_after_s = most, most_slow, slow_after_s
         self._todo: deque[str] = deque()
         self._began: dict[str, float] = {}  # nodes being polled, and since when
@@ -78,7 +78,7 @@ class Lane:
         while True:
             self._fill()
             with self._changed:
-                if self._is_walked():
+                if not self._todo and len(self._began) == self._slow():
                     return
                 if self._busy:
                     self._changed.wait(self._slow_after_s)
@@ -100,22 +100,17 @@ class Lane:
                 self._members.add(uuid)
                 self._todo.append(uuid)
 
-    def _is_walked(self) -> bool:
-        return not self._todo and len(self._began) == self._slow()
-
     def _slow(self) -> int:
         late = self._clock() - self._slow_after_s
         return sum(began <= late for began in self._began.values())
 
     # --------------------------------------------------------------------------- its workers
 
-    def _is_full(self) -> bool:
-        return self._busy >= self._most + min(self._slow(), self._most_slow)
-
     def _claim(self) -> bool:
         """Count the caller as a worker if there is work for one more."""
         with self._changed:
-            if not self._todo or self._is_full():
+            most = self._most + min(self._slow(), self._most_slow)
+            if not self._todo or self._busy >= most:
                 return False
             self._busy += 1
             return True
@@ -141,20 +136,17 @@ class Lane:
         try:
             while (uuid := self._next()) is not None:
                 with in_name_of(Request.new()):
-                    self._look_at(uuid)
+                    try:
+                        self._poll(uuid)
+                    except errors.DatabaseBusy as exc:
+                        LOG.warning("node %s: not polled: %s", uuid, errors.brief(exc))
+                    except Exception as exc:  # noqa: BLE001  one poll ends no other
+                        LOG.error("node %s: poll failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
+                    finally:
+                        self._ended(uuid)
         except BaseException:
             self._resign()
             raise
-
-    def _look_at(self, uuid: str) -> None:
-        try:
-            self._look(uuid)
-        except errors.DatabaseBusy as exc:
-            LOG.warning("node %s: not polled: %s", uuid, errors.brief(exc))
-        except Exception as exc:  # noqa: BLE001  the supervisor: one poll ends no other
-            LOG.error("node %s: poll failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
-        finally:
-            self._ended(uuid)
 
     def _next(self) -> str | None:
         """Return the next node when it is due; None ends the worker.

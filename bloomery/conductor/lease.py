@@ -87,17 +87,15 @@ class Lease:
 
         ``incarnation``: that of the reservation; None: the present one.
         """
-        why = self._lost(incarnation)
-        if why is not None:
-            raise errors.LockLost(node=node, holder=holder, log=why)
-
-    def _lost(self, incarnation: str | None) -> str | None:
-        """Return why BMC writes are forbidden; None where they are allowed."""
-        if self._revoked:
-            return "the conductor has stopped"
-        if self._suspended:
-            return "the conductor was declared dead"
-        if incarnation is not None and incarnation != self.incarnation:
-            return "the conductor was declared dead since, and has begun anew"
         silent_s = self.now() - self._renewed
-        return f"silent for {silent_s:.0f} s" if silent_s > self._lasts_s else None
+        if self._revoked:
+            why = "the conductor has stopped"
+        elif self._suspended:
+            why = "the conductor was declared dead"
+        elif incarnation is not None and incarnation != self.incarnation:
+            why = "the conductor was declared dead since, and has begun anew"
+        elif silent_s > self._lasts_s:
+            why = f"silent for {silent_s:.0f} s"
+        else:
+            return
+        raise errors.LockLost(node=node, holder=holder, log=why)

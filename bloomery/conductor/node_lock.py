@@ -77,7 +77,16 @@ class NodeLocks:
         TooManyWaiting at the limits, which ``patient`` callers are exempt from.
         """
         takes_place = not (patient or in_place)
-        lock, must_wait = self._join(uuid, patient, takes_place)
+        with self._mutex:
+            users = self._users.get(uuid, 0)
+            if users > self._per_node and not patient:
+                raise TooManyWaiting
+            must_wait = users > 0
+            if must_wait and takes_place and not self.places.take():
+                raise TooManyWaiting
+            self._waiting += must_wait
+            self._users[uuid] = users + 1
+            lock = self._locks.setdefault(uuid, FairLock())
         entered, began = False, time.monotonic()
         try:
             entered = lock.enter(timeout_s)
@@ -91,17 +100,6 @@ class NodeLocks:
                 if not entered:
                     self._drop(uuid)
         return entered
-
-    def _join(self, uuid: str, patient: bool, takes_place: bool) -> tuple[FairLock, bool]:
-        with self._mutex:
-            users = self._users.get(uuid, 0)
-            if users > self._per_node and not patient:
-                raise TooManyWaiting
-            if users and takes_place and not self.places.take():
-                raise TooManyWaiting
-            self._waiting += bool(users)
-            self._users[uuid] = users + 1
-            return self._locks.setdefault(uuid, FairLock()), bool(users)
 
     def leave(self, uuid: str) -> None:
         """Wake the next waiter."""

@@ -28,32 +28,28 @@ _PATCHER: Final = Patcher(rules.ATTRIBUTES, Node)
 
 def create(context: Context, values: Json) -> None:
     """Store a node in one commit: choose and check its interfaces, seal its secrets."""
-    node = Node(**values)
+    node, runtime = Node(**values), context.runtime
     facts = {"name": node.name, "driver": node.driver}
     event = CrudEvent(context, "node", node.uuid, "create", facts).snapshot_request(values)
     with event.publishing():
-        _store(context, node, event)
+        node.driver_info = runtime.sealer.seal(node.driver_info)
+        node.instance_info = runtime.sealer.seal(node.instance_info)
+        node.resource_class = node.resource_class or runtime.conf.default.default_resource_class
+        _choose_interfaces(context, node)
+        _check_driver_info(context, node.driver, node.driver_info)
+        node.created_at = rows.now()
+        columns = {name: getattr(node, name) for name in model.COLUMNS if name not in _NOT_COLUMNS}
+        encoded = rows.encode(columns, model.OBJECTS)
+        event.snapshot_stored(node)
+
+        def work(conn: sa.Connection) -> None:
+            _require_chassis(conn, node.chassis_uuid)
+            nodes.insert(conn, encoded)
+            bmc_sharing.check_stored(context, conn, node)
+            event(conn)
+
+        runtime.db.transact(work)
     bmc_sharing.warn(context, node)
-
-
-def _store(context: Context, node: Node, event: CrudEvent) -> None:
-    runtime = context.runtime
-    node.driver_info = runtime.sealer.seal(node.driver_info)
-    node.instance_info = runtime.sealer.seal(node.instance_info)
-    node.resource_class = node.resource_class or runtime.conf.default.default_resource_class
-    _choose_interfaces(context, node)
-    _check_driver_info(context, node.driver, node.driver_info)
-    node.created_at = rows.now()
-    columns = _encoded(node)
-    event.snapshot_stored(node)
-
-    def work(conn: sa.Connection) -> None:
-        _require_chassis(conn, node.chassis_uuid)
-        nodes.insert(conn, columns)
-        bmc_sharing.check_stored(context, conn, node)
-        event(conn)
-
-    runtime.db.transact(work)
 
 
 def _choose_interfaces(context: Context, node: Node) -> None:
@@ -71,11 +67,6 @@ def _check_driver_info(context: Context, driver: str, driver_info: Json) -> None
 
 def _require_chassis(conn: sa.Connection, uuid: str | None) -> None:
     rules.require_chassis(uuid, exists=uuid is not None and nodes.chassis_exists(conn, uuid))
-
-
-def _encoded(node: Node) -> Json:
-    values = {name: getattr(node, name) for name in model.COLUMNS if name not in _NOT_COLUMNS}
-    return rows.encode(values, model.OBJECTS)
 
 
 # ------------------------------------------------------------------------------------- update
@@ -121,10 +112,18 @@ def _changed(
     ``reset``: a new driver resets the interfaces that the patch does not name.
     """
     changed = rules.with_consequences(node, changed)
-    reset = reset and "driver" in changed
     if changed.keys() & (rules.INTERFACE_FIELDS | {"driver"}):
-        chosen = _interfaces_after(context, node, changed, reset)
-        changed = {n: v for n, v in changed.items() if n not in rules.INTERFACE_FIELDS} | chosen
+        future = copy.copy(node)
+        if reset and "driver" in changed:
+            for name in rules.INTERFACE_FIELDS:
+                setattr(future, name, None)
+        for name, value in changed.items():
+            setattr(future, name, value)
+        _choose_interfaces(context, future)  # fills the defaults in, and checks all
+        changed = {n: v for n, v in changed.items() if n not in rules.INTERFACE_FIELDS}
+        for name in rules.INTERFACE_FIELDS:
+            if (chosen := getattr(future, name)) != getattr(node, name):
+                changed[name] = chosen
     if "driver_info" in changed:
         driver = changed.get("driver", node.driver)
         _check_driver_info(context, driver, changed["driver_info"])
@@ -132,24 +131,14 @@ def _changed(
     return changed
 
 
-def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) -> Json:
-    """Return the interface columns that change, defaults filled in and all checked."""
-    future = copy.copy(node)
-    if reset:
-        for name in rules.INTERFACE_FIELDS:
-            setattr(future, name, None)
-    for name, value in changed.items():
-        setattr(future, name, value)
-    _choose_interfaces(context, future)
-    interfaces = {name: getattr(future, name) for name in rules.INTERFACE_FIELDS}
-    return {name: value for name, value in interfaces.items() if value != getattr(node, name)}
-
-
 # ----------------------------------------------------------------------- delete, maintenance
 
 
 def destroy(context: Context, node_uuid: str) -> None:
-    """Delete a node and its records in one commit, unless a console must be stopped first."""
+    """Delete a node and its records in one commit, unless a console must be stopped first.
+
+    A console that cannot stop keeps the node.
+    """
     event = CrudEvent(context, "node", node_uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> bool:
@@ -164,22 +153,16 @@ def destroy(context: Context, node_uuid: str) -> None:
 
     with event.publishing():
         if not row_updates.change(context, node_uuid, work):
-            _destroy_with_console(context, node_uuid, event)
+            with task_manager.acquire(context, node_uuid, purpose="delete") as task:
+                event.snapshot_deletion(task.node)
+                _check_deletable(context, task.node)
+                if task.node.console_enabled:
+                    console.stop(task, "console_set", event.insert_between)
+                allocation_gone = allocations.release(context, task.node)
+                task.save(
+                    allocation_gone, lambda conn: nodes.delete(conn, node_uuid), event, release=True
+                )
     agents.drop_certificate(context.runtime, node_uuid)
-
-
-def _destroy_with_console(context: Context, uuid: str, event: CrudEvent) -> None:
-    """Stop the console under the node's lock, then delete.
-
-    A console that cannot stop keeps the node.
-    """
-    with task_manager.acquire(context, uuid, purpose="delete") as task:
-        event.snapshot_deletion(task.node)
-        _check_deletable(context, task.node)
-        if task.node.console_enabled:
-            console.stop(task, "console_set", event.insert_between)
-        allocation_gone = allocations.release(context, task.node)
-        task.save(allocation_gone, lambda conn: nodes.delete(conn, uuid), event, release=True)
 
 
 def _check_deletable(context: Context, node: Node) -> None:

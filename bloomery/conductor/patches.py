@@ -68,10 +68,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A checked patch, which may be applied several times; ``roots``.
-
-    The fields that it touches.
-    """
+    """A checked patch, which may be applied several times; ``roots``: the fields it touches."""
 
     operations: tuple[Operation, ...]
     roots: frozenset[str]
@@ -87,7 +84,13 @@ class Patcher:
         self._checker = checker
         self._patchable = tuple(sorted(patchable(checker.fields)))
         self._secret = frozenset(n for n in self._patchable if checker.fields[n].secret)
-        self._defaults = _defaults_of(noun)
+        self._defaults: Json = {}  # None of required fields
+        for field in dataclasses.fields(noun):
+            if field.default_factory is not MISSING:
+                self._defaults[field.name] = field.default_factory()
+            else:
+                is_required = field.default is MISSING
+                self._defaults[field.name] = None if is_required else field.default
 
     # ------------------------------------------------------------------ before the transaction
 
@@ -97,20 +100,24 @@ class Patcher:
         Raises PatchError for a path into a secret, InvalidParameterValue for a value that looks
         sealed.
         """
-        operations = tuple(self._operation(op, sealer) for op in patch)
+        operations = []
+        for op in patch:
+            segments = tuple(map(jsonpointer.unescape, op["path"].lstrip("/").split("/")))
+            label, sealed = f"{op['op']} {op['path'][:_MOST_SHOWN]}", op
+            if "value" in op:
+                attributes.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
+            if segments[0] in self._secret:
+                _refuse_inside_secret(segments, label)
+                if "value" in op and len(segments) == 1:
+                    sealed = op | {"value": sealer.seal(op["value"])}
+                elif "value" in op:
+                    sealed = op | {"value": sealer.seal_under(segments[-1], op["value"])}
+            parsed = jsonpatch.JsonPatch([sealed])
+            operations.append(
+                Operation(verb=op["op"], label=label, segments=segments, patch=parsed)
+            )
         roots = frozenset(operation.segments[0] for operation in operations)
-        return Prepared(operations=operations, roots=roots, limits=limits, sealer=sealer)
-
-    def _operation(self, op: Json, sealer: Sealer) -> Operation:
-        segments = tuple(map(jsonpointer.unescape, op["path"].lstrip("/").split("/")))
-        label = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
-        if "value" in op:
-            attributes.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
-        if segments[0] in self._secret:
-            _refuse_inside_secret(segments, label)
-            op = _sealed(op, segments, sealer)
-        parsed = jsonpatch.JsonPatch([op])
-        return Operation(verb=op["op"], label=label, segments=segments, patch=parsed)
+        return Prepared(operations=tuple(operations), roots=roots, limits=limits, sealer=sealer)
 
     # ------------------------------------------------------------------ inside the transaction
 
@@ -120,21 +127,27 @@ class Patcher:
         Raises PatchError, InvalidParameterValue.
         """
         before = {name: getattr(value, name) for name in self._patchable}
-        after = _applied(before, patch)
-        changed = {}
-        for name in patch.roots & before.keys():
-            new = self._stored(name, after.get(name), patch)
+        roots, changed = patch.roots & before.keys(), {}
+        copies = {name: rows.load(rows.dump(before[name])) for name in roots}
+        document: Json = before | copies
+        for operation in patch.operations:
+            _refuse_inside_sealed(document, operation)
+            try:
+                operation.patch.apply(document, in_place=True)
+            except _MISFITS:
+                # Without the cause, whose message contains values of the document.
+                reason = _MISFIT[operation.verb]
+                raise errors.PatchError(patch=operation.label, reason=reason) from None
+        for name in roots:
+            new = document.get(name)
+            if isinstance(new, dict | list):
+                _check_size(name, new, patch.limits)
+            new = self._defaults.get(name) if new is None else self._checker.cleaned(name, new)
+            if name in self._secret:
+                new = patch.sealer.seal(new)
             if new != before[name]:
                 changed[name] = new
         return changed
-
-    def _stored(self, name: str, value: Any, patch: Prepared) -> Any:
-        """Return a field as its column stores it: size checked, secrets sealed."""
-        if isinstance(value, dict | list):
-            _check_size(name, value, patch.limits)
-        unset = value is None
-        value = self._defaults.get(name) if unset else self._checker.cleaned(name, value)
-        return patch.sealer.seal(value) if name in self._secret else value
 
 
 def _refuse_inside_secret(segments: Sequence[str], label: str) -> None:
@@ -148,46 +161,17 @@ def _inside_secret(segments: Sequence[str], label: str) -> errors.PatchError:
     return errors.PatchError(patch=label, reason=f"/{name} is a secret: replace it as a whole")
 
 
-def _sealed(op: Json, segments: Sequence[str], sealer: Sealer) -> Json:
-    if "value" not in op:
-        return op
-    if len(segments) == 1:
-        return op | {"value": sealer.seal(op["value"])}
-    return op | {"value": sealer.seal_under(segments[-1], op["value"])}
-
-
-def _applied(before: Json, patch: Prepared) -> Json:
-    """Return ``before`` after the operations; untouched fields are not copied."""
-    copies = {name: rows.load(rows.dump(before[name])) for name in patch.roots & before.keys()}
-    document: Json = before | copies
-    for operation in patch.operations:
-        _refuse_inside_sealed(document, operation)
-        try:
-            operation.patch.apply(document, in_place=True)
-        except _MISFITS:
-            # Without the cause, whose message contains values of the document.
-            reason = _MISFIT[operation.verb]
-            raise errors.PatchError(patch=operation.label, reason=reason) from None
-    return document
-
-
 def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
     """Refuse a path into a sealed value, also under a key that is not a secret's."""
     for place, name in enumerate(operation.segments[:-1]):
-        document = _child(document, name)
-        if document is None:
+        if isinstance(document, dict):
+            document = document.get(name)
+        elif isinstance(document, list) and name.isdecimal() and int(name) < len(document):
+            document = document[int(name)]
+        else:
             return
         if isinstance(document, dict) and secrets.SEALED in document:
             raise _inside_secret(operation.segments[: place + 1], operation.label)
-
-
-def _child(container: Any, name: str) -> Any:
-    """Return the element of a container under a path segment, or None."""
-    if isinstance(container, dict):
-        return container.get(name)
-    if isinstance(container, list) and name.isdecimal() and int(name) < len(container):
-        return container[int(name)]
-    return None
 
 
 def _check_size(name: str, value: Any, limits: Limits) -> None:
@@ -222,17 +206,3 @@ def _is_deeper(value: Any, levels: int) -> bool:
         if not any(isinstance(inner, dict | list) for inner in level):
             return False
     return True
-
-
-def _defaults_of(noun: type) -> Json:
-    """Return each field's default; None for required fields."""
-    return {
-        f.name: (
-            f.default_factory()
-            if f.default_factory is not MISSING
-            else None
-            if f.default is MISSING
-            else f.default
-        )
-        for f in dataclasses.fields(noun)
-    }

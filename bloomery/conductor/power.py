@@ -42,7 +42,15 @@ def change_power_state(
     context: Context, node_uuid: str, new_state: str, timeout_s: float | None
 ) -> None:
     with tasks.order(context, node_uuid, new_state) as (task, slot):
-        check(task, new_state)
+        node = task.node
+        verbs.check_power_target(node, new_state)
+        task.driver.power.validate(task)
+        supported = task.driver.power.get_supported_power_states(task)
+        if new_state not in supported:
+            raise errors.InvalidParameterValue(
+                reason=f"power interface {node.power_interface} of node {errors.name_of(node)} "
+                f'does not support "{new_state}": it supports {", ".join(supported)}',
+            )
         before = steps_of_relatives(task, new_state)
         start_power(task, slot, new_state, timeout_s=timeout_s, before=before)
 
@@ -56,7 +64,7 @@ def start_power(
     keep_error: bool = False,
     before: Sequence[Step] = (),
 ) -> None:
-    """Start a flow that brings the node to power state ``target``; call ``check`` first.
+    """Start a flow that brings the node to power state ``target``.
 
     ``journal``: further writes of the first transaction.  ``keep_error``: keep last_error, whose
     cause persists.  ``before``: the steps of ``steps_of_relatives``.
@@ -70,19 +78,6 @@ def start_power(
     runner.start(task, slot, POWER, step, *journal, started, before=before)
 
 
-def check(task: TaskManager, target: str) -> None:
-    """Raise unless the node supports and allows the power target."""
-    node = task.node
-    verbs.check_power_target(node, target)
-    task.driver.power.validate(task)
-    supported = task.driver.power.get_supported_power_states(task)
-    if target not in supported:
-        raise errors.InvalidParameterValue(
-            reason=f"power interface {node.power_interface} of node {errors.name_of(node)} does "
-            f'not support "{target}": it supports {", ".join(supported)}',
-        )
-
-
 def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
     """Return the power steps of parent or children that must run before this node's.
 
@@ -90,28 +85,19 @@ def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
     children go off first.  Raises ParentNodeLocked, ChildNodeLocked, and PowerStateFailure for a
     child that may not be switched off.
     """
-    if target == Power.ON:
-        return _of_parent(task)
-    return _of_children(task) if target == Power.OFF else []
-
-
-def _of_parent(task: TaskManager) -> list[Step]:
     node = task.node
-    if node.parent_node is None or not _takes_power_from_parent(node):
+    if target == Power.ON and node.parent_node is not None and _takes_power_from_parent(node):
+        with task.runtime.db.read() as conn:
+            row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
+        if row is None or row.uuid == node.uuid or row.power_state == Power.ON:
+            return []
+        if row.reservation is not None:
+            raise errors.ParentNodeLocked(
+                node=errors.name_of(node), parent=row.uuid, holder=row.reservation
+            )
+        return [replace(internal_step("power", "power_on"), child=row.uuid)]
+    if target != Power.OFF:
         return []
-    with task.runtime.db.read() as conn:
-        row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
-    if row is None or row.uuid == node.uuid or row.power_state == Power.ON:
-        return []
-    if row.reservation is not None:
-        raise errors.ParentNodeLocked(
-            node=errors.name_of(node), parent=row.uuid, holder=row.reservation
-        )
-    return [_on_other(row.uuid, "power_on")]
-
-
-def _of_children(task: TaskManager) -> list[Step]:
-    node = task.node
     with task.runtime.db.read() as conn:
         children = nodes.list_children(conn, node.uuid)
     live = [c for c in children if c.uuid != node.uuid and c.power_state != Power.OFF]
@@ -122,16 +108,13 @@ def _of_children(task: TaskManager) -> list[Step]:
             raise errors.ChildNodeLocked(
                 node=errors.name_of(node), child=child.uuid, holder=child.reservation
             )
-    return [_on_other(child.uuid, "power_off") for child in dependent]
+    step = internal_step("power", "power_off")
+    return [replace(step, child=child.uuid) for child in dependent]
 
 
 def _takes_power_from_parent(node: Node) -> bool:
     own = node.driver_info.get("has_dedicated_power_supply", False)
     return not strutils.bool_from_string(own)
-
-
-def _on_other(uuid: str, step: str) -> Step:
-    return replace(internal_step("power", step), child=uuid)
 
 
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:
@@ -145,14 +128,12 @@ def _finish_power(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail_power(task: TaskManager, failure: FlowFailure) -> Transition:
-    return Transition(event=None, writes=_give_up(task, failure.run.step.args, failure.sentence))
-
-
-def _give_up(task: TaskManager, args: Mapping[str, Any], sentence: str) -> list[EncodedWrite]:
-    target = args.get("target", task.node.target_power_state)  # a relative's step has none
+    # A relative's step has no target.
+    target = failure.run.step.args.get("target", task.node.target_power_state)
     task.node.target_power_state = None
-    entry = writes.failure_entry(task.context, task.node, sentence, "power")
-    return [emit_power_set_notification(task.context, task.node, "error", target), entry]
+    entry = writes.failure_entry(task.context, task.node, failure.sentence, "power")
+    event = emit_power_set_notification(task.context, task.node, "error", target)
+    return Transition(event=None, writes=[event, entry])
 
 
 def corrected(task: TaskManager, from_power: str | None) -> list[EncodedWrite]:

@@ -61,12 +61,16 @@ _FACTS: Final = frozenset(each.name for each in dataclasses.fields(ProcessIdenti
 
 
 def ours() -> ProcessIdentity:
-    pid = os.getpid()
+    pid, boot, namespace = os.getpid(), "", 0
+    with contextlib.suppress(OSError):
+        boot = _BOOT_ID.read_text().strip()
+    with contextlib.suppress(OSError):
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
     return ProcessIdentity(
         pid=pid,
         machine=socket.gethostname()[:_MOST_OF_A_NAME],
-        boot=_boot_id(),
-        namespace=_namespace(),
+        boot=boot,
+        namespace=namespace,
         ticks=_ticks(pid),
         release=bloomery.__version__,
     )
@@ -79,18 +83,6 @@ def decoded(text: str | None) -> ProcessIdentity | None:
         return ProcessIdentity(**{name: facts[name] for name in facts if name in _FACTS})
     except (ValueError, TypeError):
         return None
-
-
-def _boot_id() -> str:
-    with contextlib.suppress(OSError):
-        return _BOOT_ID.read_text().strip()
-    return ""
-
-
-def _namespace() -> int:
-    with contextlib.suppress(OSError):
-        return Path("/proc/self/ns/pid").stat().st_ino
-    return 0
 
 
 def _ticks(pid: int) -> int:

@@ -21,7 +21,6 @@ from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import locks, nodes, rows, steps
 from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
@@ -83,18 +82,30 @@ def _is_successor(runtime: ConductorRuntime, key: RingKey, conductor: str | None
     return ring.find_host(uuid=key.uuid, **place) == runtime.host
 
 
-def _is_parked(runs: list[StepRun]) -> bool:
-    return any(run.state in _PARKED for run in runs)
-
-
 def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DEATH) -> None:
     """Recover the flow of one node as soon as a worker is free.
 
     ``tries``: how often to retry while the node is reserved.
     """
     try:
-        with runtime.workers.slot() as slot:
-            _adopt(runtime, uuid, slot, weight)
+        context = Context(runtime=runtime, request=Request.new())
+        with (
+            runtime.workers.slot() as slot,
+            task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task,
+        ):
+            with runtime.db.read() as conn:  # under the lock, so that the flow cannot move
+                runs = steps.list_open(conn, uuid) or _ended_short_of_its_move(conn, task.node)
+            state, request_id = task.node.provision_state, runs[0].request_id if runs else None
+            request = Request(request_id=request_id) if request_id else Request.new()
+            task.context = Context(runtime=runtime, request=request)
+            if runs and not any(run.state in _PARKED for run in runs):
+                task.spawn_after(_go_on, slot, task, runs, weight)
+            elif not runs and state in STUCK_STATES_TREATED_AS_FAIL:
+                task.process_event(
+                    "fail",
+                    last_error=f"it was in state {state} when conductor {runtime.host} started, "
+                    "and nothing was working on it",
+                )
     except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
         runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries, weight)
     except errors.NodeLocked as exc:
@@ -103,18 +114,6 @@ def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DE
         LOG.info("node %s: cannot recover its flow yet: %s", uuid, exc)
     except errors.Failure as exc:  # the node is gone, or its driver is not enabled
         LOG.warning("node %s: cannot recover its flow: %s", uuid, exc)
-
-
-def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> None:
-    context = Context(runtime=runtime, request=Request.new())
-    with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
-        with runtime.db.read() as conn:  # under the lock, so that the flow cannot move
-            runs = steps.list_open(conn, uuid) or _ended_short_of_its_move(conn, task.node)
-        task.context = Context(runtime=runtime, request=_request_of(runs))
-        if runs and not _is_parked(runs):
-            task.spawn_after(_go_on, slot, task, runs, weight)
-        elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:
-            _fail_stuck(task)
 
 
 def _ended_short_of_its_move(conn: sa.Connection, node: Node) -> list[StepRun]:
@@ -128,51 +127,50 @@ def _ended_short_of_its_move(conn: sa.Connection, node: Node) -> list[StepRun]:
     return runs if all(run.phase == phase and run.state in _ENDED for run in runs) else []
 
 
-def _request_of(runs: list[StepRun]) -> Request:
-    asked = runs[0].request_id if runs else None
-    return Request(request_id=asked) if asked else Request.new()
-
-
 def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> Future[None]:
-    flow = flows.load(task, runs)
+    """Run the flow again at its current step, or fail it with the reason why it cannot go on."""
+    flow, host = flows.load(task, runs), task.runtime.host
     run = flow.current
     task.node.last_error = None  # the cause of the last worker's death
     if run is None:
         return runner.launch(slot, flow)
+    end = f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
     if _is_overtaken(task, run):
-        return runner.launch_failure(slot, flow, _overtaken(task, run))
+        reason = (
+            f"{end} at step {run.step.name} of {run.phase}, and "
+            "another order came before it could go on; give it again if it is still wanted"
+        )
+        return runner.launch_failure(slot, flow, reason)
     if run.conductor is None:  # a graceful stop handed it over
         weight = 0
     if weight and run.recovery_weight >= _MOST_WEIGHT:
-        return runner.launch_failure(slot, flow, _hopeless(task, run, weight))
-    if not run.step.resumable and _has_begun(run):
-        return runner.launch_failure(slot, flow, _interrupted(task, run))
-    values = {"recovery_weight": run.recovery_weight + weight, "conductor": task.runtime.host}
+        died = f"its worker died {run.recovery_weight // DEATH + 1} times"
+        if weight < DEATH:
+            died = "its conductor died too often"
+        reason = (
+            f"{died} at step {run.step.name} of {run.phase}; "
+            f"the log of conductor {host} says of what"
+        )
+        return runner.launch_failure(slot, flow, reason)
+    # A step that was handed over before its start pauses without a start time.
+    has_begun = run.state == Run.RUNNING or (run.state == Run.AGAIN and run.started_at is not None)
+    if has_begun and not run.step.resumable:
+        since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
+        reason = (
+            f"{end} while step {run.step.name} was running{since}; "
+            "it was not repeated because it may not be run twice"
+        )
+        return runner.launch_failure(slot, flow, reason)
+    values = {"recovery_weight": run.recovery_weight + weight, "conductor": host}
     if run.started_at is None:
         values["started_at"] = run.started_at = rows.now()
         task.save(flow.mark(run, Run.RUNNING, **values))
     else:
-        task.save(flow.mark(run, Run.RUNNING, **values), _begun_again(task, run))
+        why = "its work there was cut off" if run.conductor == host else end
+        text = f"Step {run.step.name} begun again by conductor {host}: {why}"
+        entry = writes.history_entry(task.context, task.node, text, event_type="recovery")
+        task.save(flow.mark(run, Run.RUNNING, **values), entry)
     return runner.launch(slot, flow)
-
-
-def _begun_again(task: TaskManager, run: StepRun) -> EncodedWrite:
-    host = task.runtime.host
-    ended = "its work there was cut off" if run.conductor == host else _end_of(run)
-    text = f"Step {run.step.name} begun again by conductor {host}: {ended}"
-    return writes.history_entry(task.context, task.node, text, event_type="recovery")
-
-
-def _end_of(run: StepRun) -> str:
-    return f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
-
-
-def _has_begun(run: StepRun) -> bool:
-    """Return whether the step has started.
-
-    One handed over before its start pauses without a start time.
-    """
-    return run.state == Run.RUNNING or (run.state == Run.AGAIN and run.started_at is not None)
 
 
 def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
@@ -185,38 +183,3 @@ def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
         return False
     with task.runtime.db.read() as conn:
         return steps.list_last(conn, run.node_uuid)[0].flow != run.flow
-
-
-def _overtaken(task: TaskManager, run: StepRun) -> str:
-    return (
-        f"{_end_of(run)} at step {run.step.name} of {run.phase}, and "
-        "another order came before it could go on; give it again if it is still wanted"
-    )
-
-
-def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
-    died = f"its worker died {run.recovery_weight // DEATH + 1} times"
-    if weight < DEATH:
-        died = "its conductor died too often"
-    return (
-        f"{died} at step {run.step.name} of {run.phase}; "
-        f"the log of conductor {task.runtime.host} says of what"
-    )
-
-
-def _interrupted(task: TaskManager, run: StepRun) -> str:
-    since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
-    return (
-        f"{_end_of(run)} while step {run.step.name} was running{since}; "
-        "it was not repeated because it may not be run twice"
-    )
-
-
-def _fail_stuck(task: TaskManager) -> None:
-    """Fail a node in a transient state without a flow."""
-    state = task.node.provision_state
-    task.process_event(
-        "fail",
-        last_error=f"it was in state {state} when conductor "
-        f"{task.runtime.host} started, and nothing was working on it",
-    )

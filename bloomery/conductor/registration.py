@@ -69,14 +69,15 @@ class Registration:
         former = None if alone else self._former()
         if not alone:
             self._compare_options()
-        began = self._runtime.lease.now()
+        runtime = self._runtime
+        began = runtime.lease.now()
         incarnation = self._take(former, alone=alone)
         if incarnation is None:
             with self._db.read() as conn:
-                other = conductors.get(conn, self._runtime.host)
+                other = conductors.get(conn, runtime.host)
             raise self._lives(other, "it has just started")
         self._incarnation = incarnation
-        self._runtime.lease.begin(incarnation, since=began)
+        runtime.lease.begin(incarnation, since=began)
 
     def _take(self, former: Conductor | None, *, alone: bool) -> str | None:
         runtime = self._runtime
@@ -137,21 +138,17 @@ class Registration:
     # ----------------------------------------------------------------- who was there before
 
     def _former(self) -> Conductor | None:
-        """Return the previous incarnation once it is over; None where there is none."""
+        """Return the previous incarnation once it is over, or None if there is none.
+
+        It is over when its process has ended, or when its counter stood still for long enough.
+        Raises ConductorLives.
+        """
         former = self._read()
         if former is None or former.incarnation is None:
             return None
         process = process_identity.decoded(former.process)
         if process is not None and process.has_ended():
             return former
-        return self._when_still(former)
-
-    def _read(self) -> Conductor | None:
-        with self._db.read() as conn:
-            return conductors.find(conn, self._runtime.host)
-
-    def _when_still(self, former: Conductor) -> Conductor | None:
-        """Wait until the counter stood still for long enough.  Raises ConductorLives."""
         interval_s = self._runtime.conf.conductor.heartbeat_interval
         still_s = STILL_FOR_BEATS * interval_s
         LOG.warning(
@@ -161,14 +158,18 @@ class Registration:
         give_up_at = self._clock() + still_s
         while self._clock() < give_up_at:
             self._pause(interval_s / _LOOKS_PER_BEAT)
-            present = self._read()
-            if present is None or present.incarnation is None:
+            current = self._read()
+            if current is None or current.incarnation is None:
                 return None
-            if present.incarnation != former.incarnation:
-                raise self._lives(present, "it has just started")
-            if present.heartbeat != former.heartbeat:
-                raise self._lives(present, "its heartbeat changed while this conductor waited")
+            if current.incarnation != former.incarnation:
+                raise self._lives(current, "it has just started")
+            if current.heartbeat != former.heartbeat:
+                raise self._lives(current, "its heartbeat changed while this conductor waited")
         return former
+
+    def _read(self) -> Conductor | None:
+        with self._db.read() as conn:
+            return conductors.find(conn, self._runtime.host)
 
     def _lives(self, other: Conductor, evidence: str) -> errors.ConductorLives:
         since = other.started_at or other.created_at

@@ -129,14 +129,17 @@ class CrudEvent:
     def snapshot_change(
         self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
     ) -> CrudEvent:
-        """Put the object before and after the change into the events; ``touched``.
+        """Put the object before and after the change into the events.
 
-        Updated_at changes.
+        ``touched``: updated_at changes.
         """
         self.show_to_projects_of(before)
         self._describe(before, changes)
         if self._is_versioned:
-            snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
+            after = copy.copy(before)
+            for name, value in changes.items():
+                setattr(after, name, value)
+            snapshot = snapshots.OF[self._noun](after)
             self._start["snapshot"] = rows.dump(snapshot)
             stamp = {"updated_at": rows.now()} if touched else {}
             self._end["snapshot"] = rows.dump(snapshot | stamp)
@@ -182,7 +185,12 @@ class CrudEvent:
         runtime = self._context.runtime
         try:
             if self._start["snapshot"] is None:
-                self._snapshot_current(changes)
+                with runtime.db.read() as conn:
+                    if self._noun == "node":
+                        value: Any = nodes.get(conn, self._uuid)
+                    else:
+                        value = records.get(conn, nouns.BY_NAME[self._noun], self._uuid)
+                self.snapshot_change(value, changes(value))
             kept = {name: self._start[name] for name in ("snapshot", "owner", "lessee")}
             error_row = self._row("error", "error") | kept
             runtime.db.transact(lambda conn: self._write(conn, error_row))
@@ -192,19 +200,3 @@ class CrudEvent:
         except Exception as exc:  # noqa: BLE001  the refusal itself is passed on
             LOG.warning("%s %s: cannot write the events of a refused %s: %s",
                         self._noun, self._uuid, self._action, errors.brief(exc))  # fmt: skip
-
-    def _snapshot_current(self, changes: Callable[[Any], Json]) -> None:
-        with self._context.runtime.db.read() as conn:
-            value = _get(conn, self._noun, self._uuid)
-        self.snapshot_change(value, changes(value))
-
-
-def _get(conn: sa.Connection, noun: str, uuid: str) -> Any:
-    return nodes.get(conn, uuid) if noun == "node" else records.get(conn, nouns.BY_NAME[noun], uuid)
-
-
-def _changed_copy(value: Any, changes: Mapping[str, Any]) -> Any:
-    changed = copy.copy(value)
-    for name, new in changes.items():
-        setattr(changed, name, new)
-    return changed

@@ -112,27 +112,21 @@ def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
     """Return a flow over ``planned`` at its first step; nothing is written yet."""
     flow_id = str(uuid.uuid4())
     listed = planned or [_NOTHING]  # a flow without a row would be lost with its conductor
-    runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(listed)]
+    runs = [
+        StepRun(
+            flow=flow_id, node_uuid=task.node.uuid, phase=phase.name, position=at, step=step,
+            conductor=task.runtime.host, lock_generation=task.node.lock_generation,
+            request_id=task.context.request.request_id,
+        )
+        for at, step in enumerate(listed)
+    ]  # fmt: skip
     flow = Flow(task, phase, flow_id, runs)
     if phase.shows:
-        shown = [run.step.shown() for run in runs if not run.step.internal]
-        task.node.driver_internal_info[f"{phase.name}_steps"] = shown
+        documents = [run.step.shown() for run in runs if not run.step.internal]
+        task.node.driver_internal_info[f"{phase.name}_steps"] = documents
     runs[0].state, runs[0].started_at = Run.RUNNING, rows.now()
     _show(flow)
     return flow
-
-
-def _planned_run(task: TaskManager, phase: Phase, flow_id: str, at: int, step: Step) -> StepRun:
-    return StepRun(
-        flow=flow_id,
-        node_uuid=task.node.uuid,
-        phase=phase.name,
-        position=at,
-        step=step,
-        conductor=task.runtime.host,
-        lock_generation=task.node.lock_generation,
-        request_id=task.context.request.request_id,
-    )
 
 
 def start(
@@ -188,8 +182,15 @@ def resume(
     if again:
         task.turn = 1
     run.deadline_at = None  # that of the wait
-    stays = again or ends_here
-    journal = [flow.mark(run, Run.RUNNING, **values)] if stays else _step_on(flow, run)
+    if again or ends_here:
+        journal = [flow.mark(run, Run.RUNNING, **values)]
+    else:
+        now = rows.now()
+        journal = [flow.mark(run, Run.DONE, finished_at=now)]
+        flow.at += 1
+        if flow.current is not None:
+            journal.append(_begun(flow, flow.current, now))
+        _show(flow)
     task.process_event(
         event,
         callback=launch_failure if ends_here else launch,
@@ -197,17 +198,6 @@ def resume(
         target_state=kept_target(task),
         journal=journal,
     )
-
-
-def _step_on(flow: Flow, run: StepRun) -> list[EncodedWrite]:
-    """Return the writes that end the waiting step and begin the next one."""
-    now = rows.now()
-    marks = [flow.mark(run, Run.DONE, finished_at=now)]
-    flow.at += 1
-    if flow.current is not None:
-        marks.append(_begun(flow, flow.current, now))
-    _show(flow)
-    return marks
 
 
 def kept_target(task: TaskManager) -> str | None:
@@ -249,19 +239,28 @@ def _name_in_log(flow: Flow) -> None:
 
 
 def _run_steps(flow: Flow) -> None:
+    task, phase = flow.task, flow.phase
     while (run := flow.current) is not None:
         try:
-            with METRICS.timer(f"step:{flow.phase.name}:{run.step.interface}"):
+            with METRICS.timer(f"step:{phase.name}:{run.step.interface}"):
                 outcome = _execute(flow, run)
         except (errors.LockLost, errors.DatabaseBusy):
             raise
         except Exception as exc:  # noqa: BLE001  whatever a driver raises fails its step
-            if _is_tolerated(flow, run, exc):
+            if _postpone(flow, run, exc):
                 return
-            _log_unexpected(flow, run, exc)
-            if not _tolerated(flow, run, exc):
-                _fail(flow, run, _sentence(flow, run, exc))
+            if not isinstance(exc, errors.Failure):
+                name, trace = run.step.name, secrets.trace(exc)
+                LOG.log(logging.ERROR, "node %s: step %s broke\n%s", task.node.uuid, name, trace)
+            sentence = _sentence(flow, run, exc)
+            if not phase.tolerant or run.step.internal:
+                _fail(flow, run, sentence)
                 return
+            # Both are written with the start of the next step, or the end of the flow.
+            failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
+            flow.result_writes += [failed, writes.history_entry(
+                task.context, task.node, sentence, event_type=phase.name, failed=True
+            )]  # fmt: skip
             outcome = DONE
         if not isinstance(outcome, Done):
             _park(flow, run, outcome)
@@ -269,59 +268,45 @@ def _run_steps(flow: Flow) -> None:
         if _was_aborted(flow, run):
             _fail(flow, run, _aborted(flow, run), aborted=True)
             return
-        flow.task.log("%s step %s ends", flow.phase.name, run.step.name)
+        task.log("%s step %s ends", phase.name, run.step.name)
         flow.result |= outcome.result
-        flow.result_writes += steps.store_result(flow.task, outcome.result)
+        flow.result_writes += steps.store_result(task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
-        if not _advance(flow, run):
+        # One transaction ends the step and starts the next.
+        now = rows.now()
+        closing = [] if run.state == Run.FAILED else [flow.mark(run, Run.DONE, finished_at=now)]
+        closing += _take_result_writes(flow)
+        flow.at, task.turn = flow.at + 1, 0
+        _show(flow)
+        if task.runtime.has_successor(task.node):
+            _hand_over(flow, flow.open_run, closing)
             return
+        task.save(*closing, _begun(flow, flow.open_run, now))
     _finish(flow)
 
 
 def _execute(flow: Flow, run: StepRun) -> Outcome:
     """Run one attempt; hardware reads are cached during it."""
-    flow.task.reads = {}
-    if not flow.task.turn:
-        flow.task.log("%s step %s begins", flow.phase.name, run.step.name)
-    try:
-        return _called(flow, run)
-    finally:
-        flow.task.reads, flow.task.insists = None, False
-
-
-def _called(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
-    if step == _NOTHING:
-        return DONE
-    if step.internal and step.child is None:
-        return flow.phase.own_steps[step.step](task, **step.args) or DONE
-    opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
-    if step.argsinfo is not None:  # servicing checks arguments only here
-        steps.check_args(opened, opened.args)
-    if step.child is not None:
-        return child_steps.run(task, opened)
-    if step.step in steps.RESERVED:
-        return steps.RESERVED[step.step](task, **opened.args)
-    return task.driver.interface(step.interface).run_step(task, opened)
-
-
-def _advance(flow: Flow, run: StepRun) -> bool:
-    """End a step and start the next in one transaction.
-
-    False: this conductor stops, and a successor starts the next step.
-    """
-    now = rows.now()
-    ended = flow.mark(run, Run.DONE, finished_at=now) if run.state != Run.FAILED else None
-    flow.at, flow.task.turn = flow.at + 1, 0
-    following = flow.runs[flow.at]
-    closing = [*([ended] if ended else []), *_take_result_writes(flow)]
-    _show(flow)
-    if flow.task.runtime.has_successor(flow.task.node):
-        _hand_over(flow, following, closing)
-        return False
-    flow.task.save(*closing, _begun(flow, following, now))
-    return True
+    task.reads = {}
+    if not task.turn:
+        task.log("%s step %s begins", flow.phase.name, step.name)
+    try:
+        if step == _NOTHING:
+            return DONE
+        if step.internal and step.child is None:
+            return flow.phase.own_steps[step.step](task, **step.args) or DONE
+        opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
+        if step.argsinfo is not None:  # servicing checks arguments only here
+            steps.check_args(opened, opened.args)
+        if step.child is not None:
+            return child_steps.run(task, opened)
+        if step.step in steps.RESERVED:
+            return steps.RESERVED[step.step](task, **opened.args)
+        return task.driver.interface(step.interface).run_step(task, opened)
+    finally:
+        task.reads, task.insists = None, False
 
 
 def _begun(flow: Flow, run: StepRun, now: datetime) -> EncodedWrite:
@@ -453,28 +438,32 @@ def clear_step_fields(flow: Flow) -> None:
 
 
 def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
-    event = _PARKING.get(type(outcome))
+    """Leave the step until its next attempt, an agent's call or an operator's order.
+
+    ``Again`` keeps the lock and frees the thread; the row stores the due time and the reason.
+    """
+    event, info = _PARKING.get(type(outcome)), flow.task.node.driver_internal_info
     state = flow.task.node.provision_state
     if event is not None and not states.allows(state, event):
         _fail(flow, run, f"Node {flow.task.node.uuid}: nothing can {event} in state {state}")
         return
     match outcome:
         case Again():
-            _wait_for_turn(flow, run, outcome)
+            was = run.deadline_at
+            if was is not None and _has_answered(flow, _silent_since(flow, was)):
+                run.deadline_at = None
+            _put_off(flow, run, outcome, changed=was != run.deadline_at)
+            flow.task.turn += 1
         case WaitForCall():
-            since = agents.boot_awaited_since(flow.task.node.driver_internal_info)
-            _leave(flow, "wait", [_waiting(flow, run, outcome)], since)
+            limit_s = outcome.timeout_s
+            waiting = flow.mark(
+                run, Run.WAITING, reason=outcome.reason + agents.retry_note(info),
+                resume_then=outcome.then,
+                deadline_at=rows.now() + timedelta(seconds=limit_s) if limit_s else None,
+            )  # fmt: skip
+            _leave(flow, "wait", [waiting], agents.boot_awaited_since(info))
         case Hold():
             _leave(flow, "hold", [flow.mark(run, Run.HELD, reason=outcome.reason)])
-
-
-def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
-    """Keep the lock, free the thread; the row stores the due time and the reason."""
-    was = run.deadline_at
-    if was is not None and _has_answered(flow, _silent_since(flow, was)):
-        run.deadline_at = None
-    _put_off(flow, run, outcome, changed=was != run.deadline_at)
-    flow.task.turn += 1
 
 
 def _silent_since(flow: Flow, ends: datetime) -> datetime:
@@ -517,7 +506,7 @@ def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
     flow.future.set_result(None)
 
 
-def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
+def _postpone(flow: Flow, run: StepRun, exc: Exception) -> bool:
     """Postpone the attempt because the BMC is silent; False where the step must fail."""
     budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
@@ -531,7 +520,10 @@ def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     now = clock.now()
     ends = run.deadline_at or now + timedelta(seconds=budget_s)
     left_s = (ends - now).total_seconds()
-    after_s = _outage_pause_s(exc, budget_s - left_s)
+    after_s = exc.facts.get("retry_after_s")  # the BMC's own pause
+    if after_s is None:  # else one that grows with the length of the silence
+        least_s, most_s = _OUTAGE_PAUSES_S
+        after_s = min(max((budget_s - left_s) / 2, least_s), most_s)
     if left_s <= 0 or (isinstance(exc, errors.BmcLeftAlone) and after_s > left_s):
         return False
     why = secrets.brief(errors.Failure(reason=exc.facts.get("cause") or exc.facts["reason"]))
@@ -552,13 +544,6 @@ def _is_tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     return True
 
 
-def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
-    """Return the BMC's own pause, else one that grows with the length of the silence."""
-    least_s, most_s = _OUTAGE_PAUSES_S
-    retry_after_s: float | None = exc.facts.get("retry_after_s")
-    return min(max(since_s / 2, least_s), most_s) if retry_after_s is None else retry_after_s
-
-
 def take_turn(flow: Flow) -> None:
     """Run the next attempt as soon as a worker is free."""
     runtime, uuid = flow.task.runtime, flow.task.node.uuid
@@ -569,15 +554,6 @@ def take_turn(flow: Flow) -> None:
         runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
     else:
         runtime.workers.missing_since.pop(uuid, None)
-
-
-def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> EncodedWrite:
-    limit_s = outcome.timeout_s
-    deadline = rows.now() + timedelta(seconds=limit_s) if limit_s else None
-    reason = outcome.reason + agents.retry_note(flow.task.node.driver_internal_info)
-    return flow.mark(
-        run, Run.WAITING, reason=reason, resume_then=outcome.then, deadline_at=deadline,
-    )  # fmt: skip
 
 
 def _leave(
@@ -594,18 +570,6 @@ def _leave(
 # -------------------------------------------------------------------------------------- errors
 
 
-def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
-    """Record the failed step of an interface in a tolerant phase; return whether to continue."""
-    if not flow.phase.tolerant or run.step.internal:
-        return False
-    sentence = _sentence(flow, run, exc)
-    task, phase = flow.task, flow.phase.name
-    entry = writes.history_entry(task.context, task.node, sentence, event_type=phase, failed=True)
-    failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    flow.result_writes += [failed, entry]  # written with the start of the next step, or the end
-    return True
-
-
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     """Return the error: the cause first, then the step, because tables cut long texts."""
     own = run.step.internal and run.step.child is None
@@ -619,9 +583,3 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     node = flow.task.node
     fact, label = writes.own_sentence(node, errors.brief(exc)), writes.label(node)
     return f"{fact}{borne} ({what if label in fact else f'{what} of {label}'})"
-
-
-def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:
-    if not isinstance(exc, errors.Failure):
-        name, trace = run.step.name, secrets.trace(exc)
-        LOG.error("node %s: step %s broke\n%s", flow.task.node.uuid, name, trace)

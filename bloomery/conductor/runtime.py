@@ -153,38 +153,26 @@ class Context:
         Raises NodeLocked, which names the holder, at the time limit or waiter limit; NodeNotFound;
         and the errors of ``attempt``, after waking the next waiter.
         """
-        wait_s = self._wait_s(retry, patient)
-        give_up_at = time.monotonic() + wait_s
-        self._enter_queue(uuid, wait_s, patient)
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(self.runtime.node_locks.leave, uuid)
-            answer = self._until_free(give_up_at, attempt, patient)
-            on_failure.pop_all()
-        return answer
-
-    def _wait_s(self, retry: bool, patient: bool) -> float:
+        locks, wait_s = self.runtime.node_locks, self.patience_s if retry else 0.0
         if patient:
-            return threading.TIMEOUT_MAX
-        return self.patience_s if retry else 0.0
-
-    def _enter_queue(self, uuid: str, wait_s: float, patient: bool) -> None:
-        locks = self.runtime.node_locks
+            wait_s = threading.TIMEOUT_MAX
+        give_up_at = time.monotonic() + wait_s
         try:
             entered = locks.enter(uuid, wait_s, patient=patient, in_place=self.in_place)
         except TooManyWaiting:
             entered = False
         if not entered:
-            raise self._locked(uuid, log=f"waited {wait_s:g} s in the queue")
-
-    def _locked(self, uuid: str, log: str) -> errors.NodeLocked:
-        with self.runtime.db.read() as conn:
-            node = nodes.get(conn, uuid)
-        return errors.NodeLocked(
-            node=errors.name_of(node),
-            holder=node.reservation or self.runtime.host,
-            action=node.reserved_for or "",
-            log=log,
-        )
+            with self.runtime.db.read() as conn:
+                node = nodes.get(conn, uuid)
+            raise errors.NodeLocked(
+                node=errors.name_of(node), holder=node.reservation or self.runtime.host,
+                action=node.reserved_for or "", log=f"waited {wait_s:g} s in the queue",
+            )  # fmt: skip
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(locks.leave, uuid)
+            answer = self._until_free(give_up_at, attempt, patient)
+            on_failure.pop_all()
+        return answer
 
     def _until_free(self, give_up_at: float, attempt: Callable[[], T], patient: bool) -> T:
         """Repeat ``attempt`` while it raises NodeLocked and time is left; return its result.

@@ -65,9 +65,25 @@ class SensorBoard:
 
     def put(self, node: Node, data: Sensors, read_at: datetime) -> None:
         """Replace the series of a node."""
-        series = _series(node, data, read_at)
+        own = (node.name or "", node.uuid, node.instance_uuid or "")
+        series: dict[tuple[str, tuple[str, ...]], Series] = {
+            (_TIMESTAMP, own): Series(_TIMESTAMP, LABELS[:3], own, float(int(read_at.timestamp())))
+        }
+        readings = (
+            reading
+            for kind, sensors in data.items()
+            for name, fields in sensors.items()
+            for reading in _readings(kind, name, fields)
+        )
+        for each in readings:
+            if len(series) >= _MOST:
+                break
+            parts = (each.entity, each.sensor, each.status)
+            labels = (*own, *(str(part or "")[:_MOST_CHARS] for part in parts))
+            if math.isfinite(each.value):
+                series[each.name, labels] = Series(each.name, LABELS, labels, each.value)
         with self._mutex:
-            self._by_node[node.uuid] = series
+            self._by_node[node.uuid] = list(series.values())
 
     def drop(self, uuid: str) -> None:
         with self._mutex:
@@ -84,32 +100,14 @@ class SensorBoard:
             return [each for rows in self._by_node.values() for each in rows]
 
 
-def _series(node: Node, data: Sensors, read_at: datetime) -> list[Series]:
-    own = (node.name or "", node.uuid, node.instance_uuid or "")
-    series: dict[tuple[str, tuple[str, ...]], Series] = {
-        (_TIMESTAMP, own): Series(_TIMESTAMP, LABELS[:3], own, float(int(read_at.timestamp())))
-    }
-    for each in _readings(data):
-        if len(series) >= _MOST:
-            break
-        parts = (each.entity, each.sensor, each.status)
-        labels = (*own, *(str(part or "")[:_MOST_CHARS] for part in parts))
-        if math.isfinite(each.value):
-            series[each.name, labels] = Series(each.name, LABELS, labels, each.value)
-    return list(series.values())
-
-
-def _readings(data: Sensors) -> Iterator[_Reading]:
-    for kind, sensors in data.items():
-        for name, fields in sensors.items():
-            is_ipmi = "Sensor Reading" in fields
-            yield from _of_ipmi(kind, fields) if is_ipmi else _of_redfish(kind, name, fields)
-
-
 # --------------------------------------------------------------------------------- Redfish
 
 
-def _of_redfish(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
+def _readings(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
+    """Yield the reading of a sensor, if it has one."""
+    if "Sensor Reading" in fields:
+        yield from _of_ipmi(kind, fields)
+        return
     place = str(fields.get("physical_context") or "unknown")
     if kind == "Temperature":
         value = fields.get("reading_celsius")
@@ -135,10 +133,17 @@ def _plain(text: str) -> str:
 
 
 def _of_ipmi(kind: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
+    """Yield a number, or 0 and 1 for the states 0h and others."""
     naming, reading = _IPMI.get(kind.lower()), str(fields["Sensor Reading"])
-    value = None if naming is None else _value(reading, naming)
-    if naming is None or value is None:
+    words = reading.split()
+    if naming is None or reading in _NO_READING or not words:
         return
+    try:
+        value = float(words[0])
+    except ValueError:
+        if naming.is_number or len(words) > 1:
+            return
+        value = float(words[0] != "0h")
     label = _ipmi_label(kind.lower(), str(fields.get("Sensor ID", "")))
     unit = reading.rsplit(maxsplit=1)[-1].lower() if kind == "Fan" and " " in reading else ""
     name = _plain("_".join(part for part in (label + naming.suffix, unit) if part))
@@ -146,17 +151,6 @@ def _of_ipmi(kind: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
         naming.prefix + name, fields.get("Entity ID"), fields.get("Sensor ID"), value,
         fields.get("Status"),
     )  # fmt: skip
-
-
-def _value(reading: str, kind: _IpmiKind) -> float | None:
-    """Return a number, or 0 and 1 for the states 0h and others; None without a reading."""
-    words = reading.split()
-    if reading in _NO_READING or not words:
-        return None
-    try:
-        return float(words[0])
-    except ValueError:
-        return None if kind.is_number or len(words) > 1 else float(words[0] != "0h")
 
 
 def _ipmi_label(kind: str, sensor: str) -> str:

@@ -62,16 +62,26 @@ def validated_user_steps(
 ) -> list[Step]:
     """Return the user's steps in order, with sealed arguments; a child step once per child.
 
-    Raises StepNotFound, InvalidParameterValue (arguments).
+    A deploy step that no interface offers is accepted while an agent may still offer it: it fails
+    by name after the agent's boot.  Raises StepNotFound, InvalidParameterValue (arguments).
     """
     planned: list[Step] = []
     unknown: dict[_Place, list[str]] = {}
+    deploy = task.driver.deploy
     for user_step, place in _placed(task, phase, user_steps):
-        step = place.find(user_step) or _expected(task, phase, user_step, place)
+        step, args = place.find(user_step), dict(user_step.get("args") or {})
+        is_own = place.child is None and user_step["interface"] == deploy.kind == phase
+        if step is None and is_own and deploy.expects_steps(task.node, phase):
+            optional = {name: {"required": False} for name in args}
+            step = Step(
+                interface=deploy.kind, step=user_step["step"], argsinfo=optional, resumable=True
+            )
         if step is None:
             unknown.setdefault(place, []).append(_name(user_step))
-        else:
-            planned.append(_with_args(task, step, user_step))
+            continue
+        check_args(step, args)
+        priority = int(user_step.get("priority", step.priority))
+        planned.append(replace(step, args=task.runtime.sealer.seal(args), priority=priority))
     if unknown:
         place, names = next(iter(unknown.items()))
         raise errors.StepNotFound(
@@ -79,19 +89,6 @@ def validated_user_steps(
             offered=", ".join(sorted(place.offered)) or "none",
         )  # fmt: skip
     return planned
-
-
-def _expected(task: TaskManager, phase: str, user_step: UserStep, place: _Place) -> Step | None:
-    """Return a deploy step that an agent may offer which has not told its steps yet.
-
-    The step fails by name after the agent's boot if the agent lacks it.
-    """
-    deploy = task.driver.deploy
-    is_own = place.child is None and user_step["interface"] == deploy.kind == phase
-    if not is_own or not deploy.expects_steps(task.node, phase):
-        return None
-    args = {name: {"required": False} for name in user_step.get("args") or {}}
-    return Step(interface=deploy.kind, step=user_step["step"], argsinfo=args, resumable=True)
 
 
 def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> list[Step]:
@@ -118,7 +115,11 @@ class _Place:
     def find(self, user_step: UserStep) -> Step | None:
         """Return the step that the node's interfaces or the conductor offer, or None."""
         if user_step["step"] in RESERVED:
-            step: Step | None = _reserved(user_step)
+            step: Step | None = Step(
+                interface=user_step["interface"], step=user_step["step"], abortable=True,
+                requires_ramdisk=False, argsinfo=_RESERVED_ARGSINFO.get(user_step["step"]),
+                resumable=True,
+            )  # fmt: skip
         else:
             step = self.offered.get(_name(user_step))
         if step is None or self.child is None:
@@ -140,42 +141,34 @@ def _placed(
     for user_step in user_steps:
         on_children = bool(user_step.get("execute_on_child_nodes"))
         if on_children and not children:
-            children = _children(task)
+            with task.runtime.db.read() as conn:
+                rows = nodes.list_children(conn, task.node.uuid)
+            children = {child.uuid: child for child in rows}
         chosen = _chosen(task, user_step, children) if on_children else []
         for uuid in chosen:
-            places[uuid] = places.get(uuid) or _place_of_child(task, phase, children[uuid])
+            if uuid in places:
+                continue
+            try:
+                driver = task.runtime.registry.driver_of(children[uuid])
+            except errors.Failure as exc:
+                raise errors.InvalidParameterValue(
+                    reason=f"cannot run steps on child node {uuid}: {exc}",
+                ) from exc
+            places[uuid] = _Place(child=uuid, offered=_offered(driver, children[uuid], phase))
         number += len(chosen) if on_children else 1
-        _check_number(task, number)
+        if number > step_rules.MOST_STEPS:
+            raise errors.InvalidParameterValue(
+                reason=f"a flow of node {errors.name_of(task.node)} has at most "
+                f"{step_rules.MOST_STEPS} steps, and one for each child node that is asked is too "
+                "many",
+            )
         for place in [places[uuid] for uuid in chosen] if on_children else [own]:
             yield user_step, place
-
-
-def _check_number(task: TaskManager, number: int) -> None:
-    if number > step_rules.MOST_STEPS:
-        raise errors.InvalidParameterValue(
-            reason=f"a flow of node {errors.name_of(task.node)} has at most "
-            f"{step_rules.MOST_STEPS} steps, and one for each child node that is asked is too many",
-        )
 
 
 def _offered(driver: Driver, node: Node, phase: str) -> dict[str, Step]:
     kinds = _ORDER.get(phase, _DEFAULT_ORDER)
     return {step.name: step for step in driver.steps(node, phase, kinds)}
-
-
-def _children(task: TaskManager) -> dict[str, Node]:
-    with task.runtime.db.read() as conn:
-        return {child.uuid: child for child in nodes.list_children(conn, task.node.uuid)}
-
-
-def _place_of_child(task: TaskManager, phase: str, child: Node) -> _Place:
-    try:
-        driver = task.runtime.registry.driver_of(child)
-    except errors.Failure as exc:
-        raise errors.InvalidParameterValue(
-            reason=f"cannot run steps on child node {child.uuid}: {exc}",
-        ) from exc
-    return _Place(child=child.uuid, offered=_offered(driver, child, phase))
 
 
 def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]) -> list[str]:
@@ -199,26 +192,6 @@ def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]
 
 def _name(user_step: UserStep) -> str:
     return f"{user_step['interface']}.{user_step['step']}"
-
-
-def _reserved(user_step: UserStep) -> Step:
-    """Return a step of the conductor, which every interface has."""
-    return Step(
-        interface=user_step["interface"],
-        step=user_step["step"],
-        abortable=True,
-        requires_ramdisk=False,
-        argsinfo=_RESERVED_ARGSINFO.get(user_step["step"]),
-        resumable=True,
-    )
-
-
-def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
-    args = dict(user_step.get("args") or {})
-    check_args(step, args)
-    priority = int(user_step.get("priority", step.priority))
-    sealed = task.runtime.sealer.seal(args)
-    return replace(step, args=sealed, priority=priority)
 
 
 def check_args(step: Step, args: Mapping[str, Any]) -> None:
@@ -259,28 +232,21 @@ def _wait(task: TaskManager, seconds: Any = None) -> Outcome:
         return WaitForCall(reason="a wait step: goes on when the agent calls")
     if task.turn:
         return DONE
-    asked_s, limit_s = (
-        _seconds(seconds),
-        task.runtime.conf.conductor.max_conductor_wait_step_seconds,
-    )
-    if asked_s > limit_s:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not (is_number and 0 <= seconds <= _MOST_WAIT_S):
+        raise errors.InvalidParameterValue(
+            reason="seconds of a wait step takes a number of at least 0, not "
+            f"{type(seconds).__name__} {attributes.shortened(repr(seconds))}",
+        )
+    wait_s = float(seconds)
+    limit_s = task.runtime.conf.conductor.max_conductor_wait_step_seconds
+    if wait_s > limit_s:
         text = (
-            f"A wait step of {asked_s:g} s waits {limit_s} s alone: "
+            f"A wait step of {wait_s:g} s waits {limit_s} s alone: "
             "[conductor]max_conductor_wait_step_seconds"
         )
         task.save(writes.history_entry(task.context, task.node, text, event_type="wait"))
-    return Again(after_s=min(asked_s, limit_s), reason=f"a wait step of {asked_s:g} s")
-
-
-def _seconds(value: Any) -> float:
-    """Return the seconds of a wait step.  Raises InvalidParameterValue."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and 0 <= value <= _MOST_WAIT_S):
-        raise errors.InvalidParameterValue(
-            reason="seconds of a wait step takes a number of at least 0, not "
-            f"{type(value).__name__} {attributes.shortened(repr(value))}",
-        )
-    return float(value)
+    return Again(after_s=min(wait_s, limit_s), reason=f"a wait step of {wait_s:g} s")
 
 
 # These steps exist on every interface.

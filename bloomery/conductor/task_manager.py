@@ -33,7 +33,7 @@ from bloomery import errors, secrets
 from bloomery.conductor import notification_utils, states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
-from bloomery.conductor.writes import EncodedWrite, NodeEvent, Write
+from bloomery.conductor.writes import NodeEvent, Write
 from bloomery.db import locks, nodes, records, rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
@@ -153,7 +153,10 @@ class TaskManager:
     ) -> None:
         self.context = context
         self.runtime = context.runtime
-        self.node_id = _uuid_of(context.runtime, node_id)
+        if not isinstance(node_id, str):  # the ID of the row
+            with context.runtime.db.read() as conn:
+                node_id = nodes.uuid_of(conn, node_id)
+        self.node_id = node_id
         self.shared = shared
         self.insists, self.budget_s = insists, budget_s
         self._purpose, self._retry, self._patient = purpose, retry, patient
@@ -356,20 +359,17 @@ class TaskManager:
             future = method(*args, **more)
             future.add_done_callback(self._after_worker)
         except Exception as exc:
-            self._spawning_failed(exc, future)
+            if future is not None:
+                future.cancel()
+            try:
+                if self._on_spawn_error is not None:
+                    hook, args, more = self._on_spawn_error
+                    hook(exc, *args, **more)
+            except Exception as broken:  # noqa: BLE001  the task ends either way
+                LOG.warning("node %s: the spawn error hook failed: %s", self.node_id, broken)
+            finally:
+                self.release_resources()
             raise
-
-    def _spawning_failed(self, exc: Exception, future: Future[Any] | None) -> None:
-        if future is not None:
-            future.cancel()
-        try:
-            if self._on_spawn_error is not None:
-                hook, args, more = self._on_spawn_error
-                hook(exc, *args, **more)
-        except Exception as broken:  # noqa: BLE001  the task ends either way
-            LOG.warning("node %s: the spawn error hook failed: %s", self.node_id, broken)
-        finally:
-            self.release_resources()
 
     def _after_worker(self, future: Future[Any]) -> None:
         """Store the worker's error on the node, then release the node.
@@ -433,15 +433,27 @@ class TaskManager:
         if self.node.last_error != self._columns[_ERROR_AT]:
             self.node.last_error = transition.fit(self.context, self.node, self.node.last_error)
         columns = _columns_of(self.node)
-        changed = self._changed(columns)
-        values = changed | (locks.FREE if release else {})
+        both = zip(_SAVED, columns, self._columns, strict=True)
+        changed = {name: now for name, now, was in both if now != was}
+        if self.ends_agent_session:
+            changed[_INFO] = columns[_INFO_AT]
+        values: Json = changed | (locks.FREE if release else {})
         if not values and not journal:
             return
         self.node.updated_at = values["updated_at"] = rows.now()
         encoded = writes.encoded(journal)
-        encoded += self._announcement(changed, encoded)
-        may_miss = _INFO in changed and self._may_miss_token()
-        former_info = self._columns[_INFO_AT] if may_miss else None
+        # Lists show these columns; an event of the journal has those of the node's condition.
+        listed = changed.keys() & notification_utils.DESCRIPTION
+        if not any(isinstance(write, NodeEvent) for write in encoded):
+            listed |= changed.keys() & notification_utils.CONDITION
+        if listed:
+            encoded.append(notification_utils.emit_changed(self.context, self.node, sorted(listed)))
+        # An agent may have got its token since the node was read: lookups give it out without the
+        # lock (``nodes.add_agent_token``).
+        knows_token = self.ends_agent_session or _TOKEN in self.node.driver_internal_info
+        former_info = self._columns[_INFO_AT]
+        if _INFO not in changed or knows_token or f'"{_TOKEN}"' in former_info:
+            former_info = None
 
         def work(conn: sa.Connection) -> Any:
             token = locks.update_guarded(conn, guard, values, former_info=former_info)
@@ -460,23 +472,6 @@ class TaskManager:
             self._reserved = False
         if encoded:
             self.runtime.on_events_written()
-
-    def _announcement(self, changed: Json, journal: Sequence[EncodedWrite]) -> list[NodeEvent]:
-        """Return the event of changes that lists show and no event of the journal does."""
-        columns = changed.keys() & notification_utils.DESCRIPTION
-        if not any(isinstance(write, NodeEvent) for write in journal):
-            columns |= changed.keys() & notification_utils.CONDITION
-        if not columns:
-            return []
-        return [notification_utils.emit_changed(self.context, self.node, sorted(columns))]
-
-    def _changed(self, columns: tuple[Any, ...]) -> dict[str, Any]:
-        """Return the changed columns, encoded."""
-        both = zip(_SAVED, columns, self._columns, strict=True)
-        changed = {name: now for name, now, was in both if now != was}
-        if self.ends_agent_session:
-            changed[_INFO] = columns[_INFO_AT]
-        return changed
 
     def forget_agent(self, *, may_boot_again: bool = False) -> None:
         """End the session of the node's agent.
@@ -513,15 +508,6 @@ class TaskManager:
     def is_changed(self) -> bool:
         """Whether the node has changes that are not saved."""
         return _columns_of(self.node) != self._columns
-
-    def _may_miss_token(self) -> bool:
-        """Return whether an agent may have got its token since the node was read.
-
-        Lookups give it out without the lock (``nodes.add_agent_token``).
-        """
-        if self.ends_agent_session or _TOKEN in self.node.driver_internal_info:
-            return False
-        return f'"{_TOKEN}"' not in self._columns[_INFO_AT]
 
     def process_event(
         self,
@@ -583,14 +569,6 @@ class TaskManager:
         """Resume cleaning; manual cleaning keeps its target manageable."""
         manual = self.node.target_provision_state == State.MANAGEABLE
         self.process_event("resume", target_state=State.MANAGEABLE if manual else None)
-
-
-def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
-    """Return the UUID for a UUID or a row ID.  Raises NodeNotFound."""
-    if isinstance(node_id, str):
-        return node_id
-    with runtime.db.read() as conn:
-        return nodes.uuid_of(conn, node_id)
 
 
 def _columns_of(node: Node) -> tuple[Any, ...]:

@@ -1,21 +1,26 @@
-"""How an RPC call gets its node: exclusively, shared, or in a worker."""
+"""How RPC calls and periodics get a node: exclusively, shared, or in a worker."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from bloomery import secrets
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
 from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.drivers.agent_boot import preflight
 from bloomery.drivers.base import Management, RemoteFile
-from bloomery.model.request import PARKING
+from bloomery.model.request import IN_LOG, PARKING, Request
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -37,9 +42,9 @@ def order(context: Context, node_uuid: str, purpose: str) -> Iterator[tuple[Task
         yield task, slot
 
 
-def shared(context: Context, node_uuid: str) -> TaskManager:
-    """Return a shared task, which takes no lock."""
-    return task_manager.acquire(context, node_uuid, shared=True)
+def shared(context: Context, node_uuid: str, budget_s: float | None = None) -> TaskManager:
+    """Return a shared task, which takes no lock; ``budget_s`` limits each call to the BMC."""
+    return task_manager.acquire(context, node_uuid, shared=True, budget_s=budget_s)
 
 
 def in_worker(
@@ -108,3 +113,33 @@ def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[],
         return parking.result_of(purpose, lambda: runtime.begin_parked(purpose, work))
     with runtime.workers.slot() as slot, runtime.waiting_place(purpose):
         return slot.spawn(work).result()
+
+
+# ----------------------------------------------------------------------------------- periodics
+
+
+def background_context(runtime: ConductorRuntime) -> Context:
+    """Return a context without an API thread, under the request ID of the current log lines."""
+    current = IN_LOG.get()
+    request = Request.new() if current is None else Request(request_id=current.request_id)
+    return Context(runtime=runtime, request=request, in_place=True)
+
+
+@contextmanager
+def skipping(uuid: str) -> Iterator[None]:
+    """Skip a node that is gone, reserved or without an enabled driver, or while no worker is free.
+
+    Any other error of its row or driver is logged, so that one node stops no job.
+    """
+    try:
+        yield
+    except (
+        errors.NodeNotFound, errors.NodeLocked, errors.LockLost, errors.NoFreeConductorWorker,
+    ) as gone:  # fmt: skip
+        LOG.debug("node %s: skipped: %s", uuid, gone)
+    except (errors.DriverNotFound, errors.Invalid) as unusable:
+        LOG.warning("node %s: cannot poll it: %s", uuid, unusable)
+    except (errors.DatabaseBusy, sa.exc.DBAPIError):
+        raise  # the database failed, not the node
+    except Exception as exc:  # noqa: BLE001  the supervisor of one poll
+        LOG.error("node %s: poll failed: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked

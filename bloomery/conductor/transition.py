@@ -51,19 +51,6 @@ def apply(
         previous_updated_at=node.provision_updated_at,
         last_error=last_error,
     )
-    fsm = _advance(node, event, target_state)
-    arrived = not has_worker and fsm.is_stable(fsm.current_state)
-    node.provision_state = fsm.current_state
-    node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
-    if has_worker or last_error is not None:
-        node.last_error = fit(context, node, last_error)
-    node.provision_updated_at = rows.now()
-    _stamp_inspection(node, change.previous_provision_state, node.provision_updated_at)
-    return change
-
-
-def _advance(node: Node, event: str, target_state: str | None) -> states.Machine:
-    """Return the machine after the event."""
     fsm = machine_at(node)
     try:
         fsm.process_event(event, target_state=target_state)
@@ -73,7 +60,14 @@ def _advance(node: Node, event: str, target_state: str | None) -> states.Machine
             f'"{node.provision_state}": it answers to '
             f"{', '.join(states.events_from(node.provision_state)) or 'nothing'}",
         ) from exc
-    return fsm
+    arrived = not has_worker and fsm.is_stable(fsm.current_state)
+    node.provision_state = fsm.current_state
+    node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
+    if has_worker or last_error is not None:
+        node.last_error = fit(context, node, last_error)
+    node.provision_updated_at = rows.now()
+    _stamp_inspection(node, change.previous_provision_state, node.provision_updated_at)
+    return change
 
 
 def fit(context: Context, node: Node, text: str | None) -> str | None:

@@ -15,27 +15,33 @@ Json = dict[str, Any]
 
 
 def validate(task: TaskManager) -> Json:
-    """Return result and reason for each interface but ``vendor``; asks no BMC."""
-    return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
+    """Return result and reason for each interface but ``vendor``; asks no BMC.
 
-
-def _validated(task: TaskManager, kind: str) -> Json:
-    """Return the result for one interface; only validation errors are reported."""
-    try:
+    Only validation errors are reported.
+    """
+    results: Json = {}
+    disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
+    for kind in INTERFACES:
+        if kind == "vendor":
+            continue
+        try:
+            if kind == "deploy":
+                rules.check_instance(task.node, disallowed)
+            task.driver.interface(kind).validate(task)
+        except errors.Invalid as exc:
+            hint = describe_misspelt(task) if kind == "power" else ""
+            reason = "; ".join(filter(None, (str(exc), hint)))
+            results[kind] = {"result": False, "reason": reason}
+            continue
+        reasons = [_ineffective(task, kind)]
         if kind == "deploy":
-            disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
-            rules.check_instance(task.node, disallowed)
-        task.driver.interface(kind).validate(task)
-    except errors.Invalid as exc:
-        hint = describe_misspelt(task) if kind == "power" else ""
-        return {"result": False, "reason": "; ".join(filter(None, (str(exc), hint)))}
-    reasons = [_ineffective(task, kind)]
-    if kind == "deploy":
-        reasons += rules.list_doubts(task.node)
-    if kind == "power":
-        reasons += [bmc_sharing.describe(task.context, task.node) or "", describe_misspelt(task)]
-    reason = "; ".join(filter(None, reasons))
-    return {"result": True, "reason": reason} if reason else {"result": True}
+            reasons += rules.list_doubts(task.node)
+        if kind == "power":
+            shared = bmc_sharing.describe(task.context, task.node)
+            reasons += [shared or "", describe_misspelt(task)]
+        reason = "; ".join(filter(None, reasons))
+        results[kind] = {"result": True} | ({"reason": reason} if reason else {})
+    return results
 
 
 def _ineffective(task: TaskManager, kind: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -149,13 +150,12 @@ def perform_for_driver(
     method = vendor_methods.choose(methods, call.method, call.http_method, call.info)
     work = getattr(interface, method.attribute)
     if method.async_call:
-        future = runtime.workers.spawn(work, **call.info)
-        future.add_done_callback(lambda done: _log(driver, call, done.exception()))
+
+        def log_failure(done: Future[Any]) -> None:
+            if (exc := done.exception()) is not None:
+                LOG.error("driver %s: %s failed: %s", driver, call.purpose, secrets.brief(exc))
+
+        runtime.workers.spawn(work, **call.info).add_done_callback(log_failure)
         return _answer(method, None)
     purpose = f"{call.purpose} of {driver}"
     return _answer(method, tasks.result_in_worker(runtime, purpose, partial(work, **call.info)))
-
-
-def _log(driver: str, call: VendorCall, exc: BaseException | None) -> None:
-    if exc is not None:
-        LOG.error("driver %s: %s failed: %s", driver, call.purpose, secrets.brief(exc))

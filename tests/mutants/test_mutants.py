@@ -227,7 +227,7 @@ def login_pause_off(patch: Patch) -> None:
 
 def outage_budget_off(patch: Patch) -> None:
     """A BMC that is silent fails the step."""
-    patch.setattr(runner, "_is_tolerated", lambda flow, run, exc: False)
+    patch.setattr(runner, "_postpone", lambda flow, run, exc: False)
 
 
 def lease_check_off(patch: Patch) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import patches
-from bloomery.conductor.periodics import agents, polling
+from bloomery.conductor import patches, tasks
+from bloomery.conductor.periodics import agents
 from bloomery.drivers.base import DriverTask, Periodic
 from tests.kit.servers.site import Site
 
@@ -33,7 +33,7 @@ def depth_check_off(patch: Patch) -> None:
 
 def skipping_off(patch: Patch) -> None:
     """One row ends the pass of a periodic."""
-    patch.setattr(polling, "skipping", lambda _uuid: contextlib.nullcontext())
+    patch.setattr(tasks, "skipping", lambda _uuid: contextlib.nullcontext())
 
 
 # --------------------------------------------------------------------------------- the probes

@@ -1,1 +1,1 @@
-"""Periodic jobs, one file per job; ``table`` lists them."""
+"""Periodic jobs; ``table`` lists them."""

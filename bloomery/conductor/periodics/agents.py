@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from bloomery import clock, errors
-from bloomery.conductor import flows
-from bloomery.conductor.periodics import polling
+from bloomery.conductor import flows, tasks
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 from bloomery.drivers.base import Deploy, Heartbeat, Periodic
@@ -55,25 +54,20 @@ def run(
             who = place, key.uuid
             if key.uuid in ours:
                 listed.add(who)
-                if _is_due(memory.get(who), row):
-                    memory[who] = Due(row, clock.now() + timedelta(seconds=_FAILED_S))
-                    with polling.skipping(key.uuid):
+                due, now = memory.get(who), clock.now()
+                if due is None or due.row != row or (due.at is not None and due.at <= now):
+                    memory[who] = Due(row, now + timedelta(seconds=_FAILED_S))
+                    with tasks.skipping(key.uuid):
                         _ask(runtime, who, periodic, memory)
     for gone in memory.keys() - listed:
         del memory[gone]
 
 
-def _is_due(due: Due | None, row: tuple[Any, ...]) -> bool:
-    if due is None or due.row != row:
-        return True
-    return due.at is not None and due.at <= clock.now()
-
-
 def _ask(
     runtime: ConductorRuntime, who: tuple[int, str], periodic: Periodic, memory: Memory
 ) -> None:
-    context, uuid = polling.context_of(runtime), who[1]
-    with polling.poll(context, uuid) as task:
+    context, uuid = tasks.background_context(runtime), who[1]
+    with tasks.shared(context, uuid) as task:
         answer = periodic.look(task)
     if not isinstance(answer, Heartbeat):
         at = None if answer is None else clock.now() + timedelta(seconds=answer)

@@ -12,12 +12,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from bloomery.conductor import flows, runner, states, task_manager
-from bloomery.conductor.periodics import polling, timeouts
+from bloomery.conductor import flows, runner, states, task_manager, tasks
+from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
 from bloomery.db import rows
 from bloomery.drivers import substeps
 from bloomery.drivers.agent import ramdisk
@@ -26,6 +25,7 @@ from bloomery.model.step import find_parked
 
 LOG = logging.getLogger(__name__)
 
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _BOOTS: Final = ("pxe_boot", "ramdisk_boot")  # capabilities of boot interfaces
 
 
@@ -45,26 +45,41 @@ def run(runtime: ConductorRuntime, watch: timeouts.Watch) -> None:
     lasts = timedelta(seconds=runtime.conf.pxe.boot_retry_timeout or 0)
     for state in states.WAIT_LIMITS:
         for uuid in timeouts.list_overdue(runtime, watch, state, "provision_updated_at", lasts):
-            with polling.skipping(uuid):
+            with tasks.skipping(uuid):
                 _retry(runtime, uuid, lasts)
 
 
 def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
-    context = polling.context_of(runtime)
-    with polling.poll(context, uuid) as look:
+    context = tasks.background_context(runtime)
+    with tasks.shared(context, uuid) as look:
         if not _is_due(look, lasts):
             return
     with (
         runtime.workers.slot(allow_reserved=False) as slot,
         task_manager.acquire(context, uuid, purpose="boot retry", retry=False) as task,
     ):
-        if _is_due(task, lasts):
-            _boot_again(task, slot)
+        node, runs = task.node, flows.open_runs(task)
+        if not _is_due(task, lasts) or find_parked(runs) is None:
+            return
+        limit = states.WAIT_LIMITS[State(str(node.provision_state))]
+        task.record(
+            "The machine is restarted: its agent did not call within "
+            f"{runtime.conf.pxe.boot_retry_timeout} s ([pxe]boot_retry_timeout)"
+        )
+        substeps.forget(task, ramdisk.BOOT)  # the waiting step begins its boot again
+        agents.note_boot_retry(node.driver_internal_info, getattr(node, limit.since), rows.now())
+        runner.resume(task, slot, "resume", flows.load(task, runs))
 
 
 def _is_due(task: TaskManager, lasts: timedelta) -> bool:
-    """Return whether the node waits too long for the agent of a boot."""
-    node, info = task.node, task.node.driver_internal_info
+    """Return whether the node waits too long for the agent of a boot.
+
+    It waits since it was parked, or since a restart by us or by a user.
+    """
+    node, info, now = task.node, task.node.driver_internal_info, rows.now()
+    booted_at = max(node.provision_updated_at or now, agents.boot_retried_at(info) or _LONG_AGO)
+    if changed_at := info.get("last_power_state_change"):
+        booted_at = max(booted_at, datetime.fromisoformat(changed_at).replace(tzinfo=UTC))
     if node.provision_state == State.INSPECTWAIT:
         boots = task.driver.inspect.in_band
     else:
@@ -75,29 +90,5 @@ def _is_due(task: TaskManager, lasts: timedelta) -> bool:
         and not agents.has_called(info)
         and any(name in task.driver.boot.capabilities for name in _BOOTS)
         and not task.driver.power.only_restarts  # an operator boots the machine
-        and rows.now() - _booted_at(task) >= lasts
+        and now - booted_at >= lasts
     )
-
-
-def _booted_at(task: TaskManager) -> datetime:
-    """Return when the wait began, or the machine was restarted since, by us or by a user."""
-    info = task.node.driver_internal_info
-    times = [task.node.provision_updated_at or rows.now(), agents.boot_retried_at(info)]
-    if changed_at := info.get("last_power_state_change"):
-        times.append(datetime.fromisoformat(changed_at).replace(tzinfo=UTC))
-    return max(time for time in times if time)
-
-
-def _boot_again(task: TaskManager, slot: Slot) -> None:
-    """Resume the waiting step at the first substep of its boot."""
-    node, runs = task.node, flows.open_runs(task)
-    if find_parked(runs) is None:
-        return
-    limit = states.WAIT_LIMITS[State(str(node.provision_state))]
-    task.record(
-        "The machine is restarted: its agent did not call within "
-        f"{task.runtime.conf.pxe.boot_retry_timeout} s ([pxe]boot_retry_timeout)"
-    )
-    substeps.forget(task, ramdisk.BOOT)
-    agents.note_boot_retry(node.driver_internal_info, getattr(node, limit.since), rows.now())
-    runner.resume(task, slot, "resume", flows.load(task, runs))

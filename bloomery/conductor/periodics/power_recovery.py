@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from bloomery import clock as steady
 from bloomery import secrets
-from bloomery.conductor import lanes, power, writes
+from bloomery.conductor import lanes, power, tasks, writes
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
+from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
 from bloomery.model.node import POWER_FAILURE
 from bloomery.model.rules import nodes as rules
@@ -75,7 +75,7 @@ class PowerRecovery:
         due = sorted(
             (turn.due_at, uuid)
             for uuid, turn in self._turns.copy().items()
-            if turn.due_at < latest or self._has_changed(uuid, turn)
+            if turn.due_at < latest or self._has_changed(uuid, turn.asked_at)
         )
         gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
         self._lane.walk((uuid for _, uuid in due), gap_s)
@@ -92,12 +92,15 @@ class PowerRecovery:
     def suspects(self) -> int:
         return len(self._turns)
 
-    def _has_changed(self, uuid: str, turn: Turn) -> bool:
+    def _has_changed(self, uuid: str, since: datetime | None) -> bool:
         """Return whether the BMC answered, or the row changed, since the last poll."""
-        since, has_changed = turn.asked_at, False
+        has_changed = False
         if since is None:
             return has_changed
-        with polling.skipping(uuid), polling.poll(polling.context_of(self._runtime), uuid) as task:
+        with (
+            tasks.skipping(uuid),
+            tasks.shared(tasks.background_context(self._runtime), uuid) as task,
+        ):
             changed_at = task.node.updated_at
             is_changed = changed_at is not None and changed_at > since
             has_changed = is_changed or task.driver.power.has_answered(task, since)
@@ -105,8 +108,9 @@ class PowerRecovery:
 
     def _ask(self, uuid: str) -> None:
         try:
-            with polling.skipping(uuid):
-                _recover(self._runtime, uuid)
+            context = tasks.background_context(self._runtime)
+            with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+                _recover(task)
         finally:
             asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
             pause_s = self._interval_s * min(2 ** (asked - 1), LONGEST_PAUSE)
@@ -114,22 +118,21 @@ class PowerRecovery:
             self._turns[uuid] = Turn(due_at=due_at, asked=asked, asked_at=steady.now())
 
 
-def _recover(runtime: ConductorRuntime, uuid: str) -> None:
-    with polling.poll(polling.context_of(runtime), uuid) as task:
-        try:
-            task.driver.power.validate(task)
-            actual = task.driver.power.get_power_state(task)
-        except Exception as exc:  # noqa: BLE001  whatever it raises: still gone
-            LOG.info("node %s: still no power state: %s", uuid, secrets.brief(exc))
-            return
-        if actual is None or actual == Power.ERROR:
-            return
-        task.upgrade_lock(purpose="power failure recovery", retry=False)
-        node, was = task.node, task.node.power_state
-        if not rules.end_fault(node, POWER_FAILURE):
-            return
-        node.power_state = actual
-        text = "its BMC answers again: maintenance ends"
-        entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
-        task.save(entry, *(power.corrected(task, was) if was != actual else []))
-        runtime.on_events_written()
+def _recover(task: TaskManager) -> None:
+    try:
+        task.driver.power.validate(task)
+        actual = task.driver.power.get_power_state(task)
+    except Exception as exc:  # noqa: BLE001  whatever it raises: still gone
+        LOG.info("node %s: still no power state: %s", task.node.uuid, secrets.brief(exc))
+        return
+    if actual is None or actual == Power.ERROR:
+        return
+    task.upgrade_lock(purpose="power failure recovery", retry=False)
+    node, was = task.node, task.node.power_state
+    if not rules.end_fault(node, POWER_FAILURE):
+        return
+    node.power_state = actual
+    text = "its BMC answers again: maintenance ends"
+    entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
+    task.save(entry, *(power.corrected(task, was) if was != actual else []))
+    task.runtime.on_events_written()

@@ -11,18 +11,20 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import lanes, power, power_corrections, states, writes
+from bloomery.conductor import lanes, power, states, tasks, writes
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
-from bloomery.db import nodes
+from bloomery.db import history, nodes, rows
+from bloomery.metrics import METRICS
 from bloomery.model.node import POWER_FAILURE, Node
+from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
@@ -70,7 +72,12 @@ class PowerSync:
         with self._runtime.db.read() as conn:
             keys = nodes.list_for_power_sync(conn)
         uuids = self._runtime.list_served(keys)
-        self._forget_all_but(uuids)
+        listed, now = set(uuids), self._clock()
+        for memory in (self._failures, self._suspects, self._looked_at):
+            for uuid in memory.copy().keys() - listed:  # it starts again without failures
+                memory.pop(uuid, None)
+        for uuid in uuids:
+            self._looked_at.setdefault(uuid, now)
         for uuid, due_at in self._suspects.copy().items():
             if due_at <= self._clock():
                 self._suspected.put(uuid)
@@ -94,19 +101,10 @@ class PowerSync:
     def is_idle(self) -> bool:
         return self._living.is_idle and self._suspected.is_idle
 
-    def _forget_all_but(self, uuids: list[str]) -> None:
-        """Forget nodes that may not be polled now; they start again without failures."""
-        listed, now = set(uuids), self._clock()
-        for memory in (self._failures, self._suspects, self._looked_at):
-            for uuid in memory.copy().keys() - listed:
-                memory.pop(uuid, None)
-        for uuid in uuids:
-            self._looked_at.setdefault(uuid, now)
-
     def _look(self, uuid: str) -> None:
         """Poll a node of the pass; a node that becomes a suspect moves to the other lane."""
-        with polling.skipping(uuid):
-            self._sync(polling.context_of(self._runtime), uuid)
+        with tasks.skipping(uuid):
+            self._sync(tasks.background_context(self._runtime), uuid)
         if uuid in self._suspects and self._suspects[uuid] <= self._clock():
             self._suspected.put(uuid)
         else:
@@ -115,18 +113,12 @@ class PowerSync:
     def _poll_again(self, uuid: str) -> None:
         due_at = self._suspects.get(uuid)
         try:
-            with polling.skipping(uuid):
-                self._sync(polling.context_of(self._runtime), uuid)
+            with tasks.skipping(uuid):
+                self._sync(tasks.background_context(self._runtime), uuid)
         finally:
             if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
                 self._suspects.pop(uuid, None)
             self._looked_at[uuid] = self._clock()
-
-    def _suspect(self, uuid: str, count: int) -> None:
-        """Schedule the next poll of a node after its failure number ``count``."""
-        pause_s = retry_s(count, self._most, self._interval_s)
-        self._suspects[uuid] = due_at = self._clock() + pause_s
-        self._runtime.timers.after(pause_s, self._ask_suspect, uuid, due_at)
 
     def _ask_suspect(self, uuid: str, due_at: float) -> None:
         if self._suspects.get(uuid) == due_at:
@@ -135,7 +127,7 @@ class PowerSync:
     def _sync(self, context: Context, uuid: str) -> None:
         count = self._failures.get(uuid, 0) + 1
         budget_s = LOOK_BUDGET_S if count <= self._most else None
-        with polling.poll(context, uuid, budget_s) as task:
+        with tasks.shared(context, uuid, budget_s) as task:
             node = task.node
             if node.reservation or not _is_idle(node):
                 return
@@ -158,18 +150,14 @@ class PowerSync:
             except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
                 self._failed(task, count, secrets.brief(exc))
                 return
-            self._compare(task, actual, count)
-
-    def _compare(self, task: TaskManager, actual: str | None, count: int) -> None:
-        node = task.node
-        if actual == Power.ERROR:
-            self._failed(task, count, "the BMC cannot tell the power state")
-        elif actual == node.power_state:
-            self._failures.pop(node.uuid, None)
-            self._note_health(task)
-            self._forget_error(task)
-        elif actual is not None:
-            self._differs(task, actual, count)
+            if actual == Power.ERROR:
+                self._failed(task, count, "the BMC cannot tell the power state")
+            elif actual == node.power_state:
+                self._failures.pop(node.uuid, None)
+                self._note_health(task)
+                self._forget_error(task)
+            elif actual is not None:
+                self._differs(task, actual, count)
 
     def _forget_error(self, task: TaskManager) -> None:
         """Clear last_error if the history has it, unless the node's state is about the error."""
@@ -207,8 +195,10 @@ class PowerSync:
         LOG.warning("node %s: power sync failed %d times: %s", task.node.uuid, count, why)
         if count > self._most:
             self._give_up(task, None, f"power sync failed {count} times, at last with: {why}")
-        else:
-            self._suspect(task.node.uuid, count)
+            return
+        pause_s = retry_s(count, self._most, self._interval_s)
+        self._suspects[task.node.uuid] = due_at = self._clock() + pause_s
+        self._runtime.timers.after(pause_s, self._ask_suspect, task.node.uuid, due_at)
 
     def _give_up(self, task: TaskManager, actual: str | None, why: str) -> None:
         """Put the node into maintenance until its BMC answers or an operator acts."""
@@ -241,24 +231,23 @@ class PowerSync:
         elif count > self._most:
             self._give_up(task, actual, f"it is {actual} and could not be made {recorded}")
         elif (reason := _reason_to_follow(task, force=force)) is not None:
-            self._follow(task, actual, power_corrections.followed(task, actual, reason))
+            change = f"was {actual}, recorded {recorded}: recorded {actual} now, because {reason}"
+            self._follow(task, actual, _correction(task, actual, change, "recorded"))
         else:
             self._failures[node.uuid] = count
-            self._drive(task, actual, recorded)
+            with contextlib.ExitStack() as until_spawned:
+                slot = until_spawned.enter_context(self._runtime.workers.slot())
+                keep_error = node.provision_state in states.STATES_OF_ERRORS
+                action = "switched on again" if recorded == Power.ON else "switched off again"
+                change = f"was {actual}, recorded {recorded}: {action}"
+                entry = _correction(task, actual, change, "driven")
+                power.start_power(task, slot, recorded, entry, keep_error=keep_error)
+                until_spawned.pop_all()  # the flow has the slot now
 
     def _follow(self, task: TaskManager, actual: str, *journal: EncodedWrite) -> None:
         recorded, task.node.power_state = task.node.power_state, actual
         task.save(*journal, *power.corrected(task, recorded))
         self._runtime.on_events_written()
-
-    def _drive(self, task: TaskManager, actual: str, recorded: str) -> None:
-        """Start a flow that brings the machine to the recorded power state."""
-        with contextlib.ExitStack() as until_spawned:
-            slot = until_spawned.enter_context(self._runtime.workers.slot())
-            keep_error = task.node.provision_state in states.STATES_OF_ERRORS
-            entry = power_corrections.driven(task, actual, recorded)
-            power.start_power(task, slot, recorded, entry, keep_error=keep_error)
-            until_spawned.pop_all()  # the flow has the slot now
 
 
 def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
@@ -270,6 +259,28 @@ def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
     if not task.driver.power.supports_power_sync(task):
         return f"power interface {task.node.power_interface} does not support power sync"
     return None
+
+
+def _correction(task: TaskManager, actual: str, change: str, action: str) -> EncodedWrite:
+    """Return the history entry of a machine in another state than recorded; count and log it.
+
+    The entry names the number of the node's latest corrections and their time span.
+    """
+    METRICS.send_counter(f"power_corrections:{actual}:{action}", 1)
+    now = rows.now()
+    with task.runtime.db.read() as conn:
+        earlier = history.list_of_type_since(
+            conn, task.node.uuid, POWER_CORRECTION, now - POWER_CORRECTIONS_KEPT
+        )
+    sentence = f"power sync: {change}"
+    if earlier:
+        minutes = max(round((now - earlier[0][0]) / timedelta(minutes=1)), 1)
+        span = f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+        sentence += f", {len(earlier) + 1} times in {span}"
+    task.log("%s", sentence, level=logging.WARNING)
+    return writes.history_entry(
+        task.context, task.node, sentence, event_type=POWER_CORRECTION, warns=True
+    )
 
 
 def _is_idle(node: Node) -> bool:

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bloomery import errors, secrets
-from bloomery.conductor import lanes
+from bloomery.conductor import lanes, tasks
 from bloomery.conductor.lanes import Lane
-from bloomery.conductor.periodics import polling
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
@@ -47,7 +46,10 @@ class SendSensors:
         with self._runtime.db.read() as conn:
             keys = nodes.list_for_sensors(conn, also_free=self._options.enable_for_undeployed_nodes)
         served = self._runtime.list_served(keys)
-        self._forget_all_but(served)
+        self._runtime.sensors.keep_only(served)
+        self._failed.intersection_update(served)
+        now = self._clock()
+        self._read_at = {uuid: self._read_at.get(uuid, now) for uuid in served}
         spread_s = self._options.interval * lanes.PART_OF_INTERVAL
         self._lane.walk(served, spread_s / max(len(served), 1))
 
@@ -62,16 +64,10 @@ class SendSensors:
     def suspects(self) -> int:
         return len(self._failed)
 
-    def _forget_all_but(self, served: list[str]) -> None:
-        self._runtime.sensors.keep_only(served)
-        self._failed.intersection_update(served)
-        now = self._clock()
-        self._read_at = {uuid: self._read_at.get(uuid, now) for uuid in served}
-
     def _look(self, uuid: str) -> None:
-        with polling.skipping(uuid):
-            context = polling.context_of(self._runtime)
-            with polling.poll(context, uuid, float(self._options.wait_timeout)) as task:
+        with tasks.skipping(uuid):
+            context = tasks.background_context(self._runtime)
+            with tasks.shared(context, uuid, float(self._options.wait_timeout)) as task:
                 self._read(task)
         self._read_at[uuid] = self._clock()
 
@@ -87,14 +83,15 @@ class SendSensors:
                 LOG.warning("node %s: no sensor data: %s", node.uuid, secrets.brief(exc))
             return
         self._failed.discard(node.uuid)
-        chosen = {kind: each for kind, each in data.items() if self._is_chosen(kind) and each}
+        chosen = {
+            kind: readings
+            for kind, readings in data.items()
+            if readings and self._types & {"all", kind.lower()}
+        }
         read_at = datetime.now(UTC)
         self._runtime.sensors.put(node, chosen, read_at)
         if chosen:
             self._runtime.send_sensors(node.driver, message(node, chosen, read_at))
-
-    def _is_chosen(self, kind: str) -> bool:
-        return "all" in self._types or kind.lower() in self._types
 
 
 def message(node: Node, data: Json, read_at: datetime) -> Json:

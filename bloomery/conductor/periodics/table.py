@@ -11,24 +11,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from bloomery import errors, secrets
-from bloomery.conductor import allocator, recovery
+from bloomery.conductor import allocator, console, hardware, recovery
 from bloomery.conductor.periodics import (
     agents,
-    bios_registries,
-    boot_files,
     boot_retries,
-    consoles,
+    housekeeping,
     leases,
     power_recovery,
     power_sync,
     sensors,
-    strays,
     timeouts,
-    trim_conductors,
-    trim_history,
 )
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf import Conf
@@ -105,7 +100,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="free_strays",
         every_s=lambda conf: conf.conductor.check_provision_state_interval,
-        make=lambda runtime: strays.Strays(runtime).run,
+        make=lambda runtime: leases.Strays(runtime).run,
         why="a lost release would block a node",
     ),
     Periodic(
@@ -117,7 +112,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="take_over_consoles",
         every_s=lambda conf: conf.conductor.check_provision_state_interval,
-        make=_stateless(consoles.run),
+        make=_stateless(console.take_over_all),
         why="a console ends with the conductor that started it",
         at_start=True,
     ),
@@ -131,25 +126,25 @@ TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="trim_history",
         every_s=lambda conf: conf.conductor.node_history_cleanup_interval,
-        make=_stateless(trim_history.run),
+        make=_stateless(housekeeping.trim_history),
         why="histories grow",
     ),
     Periodic(
         name="trim_steps",
         every_s=lambda conf: conf.conductor.step_flows_cleanup_interval,
-        make=_stateless(trim_history.run_steps),
+        make=_stateless(housekeeping.trim_steps),
         why="the rows of ended flows grow",
     ),
     Periodic(
         name="trim_conductors",
         every_s=lambda conf: conf.conductor.conductor_cleanup_interval,
-        make=_stateless(trim_conductors.run),
+        make=_stateless(housekeeping.trim_conductors),
         why="renamed hosts leave their rows",
     ),
     Periodic(
         name="trim_commit_tokens",
         every_s=lambda _conf: _TOKENS_EVERY_S,
-        make=_stateless(trim_history.run_tokens),
+        make=_stateless(housekeeping.trim_tokens),
         why="each transaction on a database server inserts one",
     ),
     Periodic(
@@ -162,13 +157,13 @@ TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
         name="remove_boot_files",
         every_s=lambda _conf: _BOOT_FILES_EVERY_S,
-        make=_stateless(boot_files.run),
+        make=_stateless(housekeeping.remove_boot_files),
         why="a crashed conductor leaves its boot files",
     ),
     Periodic(
         name="explain_bios",
         every_s=lambda _conf: 1.0,
-        make=_stateless(bios_registries.run),
+        make=_stateless(hardware.explain_bios),
         why="reading a registry takes too long for manage",
     ),
     Periodic(
@@ -233,13 +228,10 @@ class Periodics:
         for periodic in self._table:
             every_s = periodic.every_s(self._runtime.conf)
             if every_s > 0:
-                job = periodic.make(self._runtime)
-                self._note_looker(periodic.name, job)
+                job: Any = periodic.make(self._runtime)
+                if isinstance(job, Poller):
+                    self._pollers[periodic.name] = job
                 self._arm(periodic, job, every_s)
-
-    def _note_looker(self, name: str, job: object) -> None:
-        if isinstance(job, Poller):
-            self._pollers[name] = job
 
     def stop(self) -> None:
         """Start no further run; the pool ends running jobs."""

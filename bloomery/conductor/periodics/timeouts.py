@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from bloomery.conductor import flows, runner, states, task_manager
-from bloomery.conductor.periodics import polling
+from bloomery.conductor import flows, runner, states, task_manager, tasks
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.conductor.states import Limit, State
-from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
+from bloomery.conductor.states import State
 from bloomery.db import nodes, rows, steps
-from bloomery.model.step import StepRun, find_parked
+from bloomery.model.step import find_parked
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -46,23 +43,27 @@ class Watch:
         """Return the nodes whose time is up; ``waits`` are all current waits of this kind."""
         earlier, now, wall = self._ends.get(kind, {}), self._clock(), self._wall()
         ends = {
-            wait: earlier[wait] if wait in earlier else now + _left_s(wait, wall) for wait in waits
+            wait: earlier[wait]
+            if wait in earlier
+            else now + (wait.ends - max(wall, wait.began)).total_seconds()
+            for wait in waits
         }
         self._ends[kind] = ends
         return [wait.node for wait in waits if ends[wait] < now]
 
 
-def _left_s(wait: Wait, wall: datetime) -> float:
-    return (wait.ends - max(wall, wait.began)).total_seconds()
-
-
 def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
     """Fail every overdue flow of ours, the oldest first, at most so many per state and run."""
-    watch = watch or Watch()
+    watch, options = watch or Watch(), runtime.conf.conductor
     for state, limit in states.WAIT_LIMITS.items():
-        limit_s = getattr(runtime.conf.conductor, limit.option)
-        if limit_s:
-            _fail_overdue(runtime, watch, state, limit, limit_s)
+        limit_s, timed_out = getattr(options, limit.option), 0
+        if not limit_s:
+            continue
+        why = f"no call came within {limit_s} s ([conductor]{limit.option})"
+        for uuid in list_overdue(runtime, watch, state, limit.since, timedelta(seconds=limit_s)):
+            timed_out += _time_out(runtime, uuid, why)  # skipped nodes do not count
+            if timed_out == options.periodic_max_workers:
+                break
     with runtime.db.read() as conn:
         deadlines = steps.list_deadlines(conn)
     ours = set(runtime.list_served(key for key, _, _ in deadlines))
@@ -85,48 +86,27 @@ def list_overdue(
     return watch.overdue(state, waits)
 
 
-def _fail_overdue(
-    runtime: ConductorRuntime, watch: Watch, state: State, limit: Limit, limit_s: int
-) -> None:
-    most = runtime.conf.conductor.periodic_max_workers
-    why = f"no call came within {limit_s} s ([conductor]{limit.option})"
-    timed_out = 0
-    for uuid in list_overdue(runtime, watch, state, limit.since, timedelta(seconds=limit_s)):
-        timed_out += _time_out(runtime, uuid, why)  # skipped nodes do not count
-        if timed_out == most:
-            return
-
-
 def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
-    """Return whether the node's flow was failed.
+    """Fail the waiting flow, or the node itself where it has none; return whether it was failed.
 
     A reserved node or one in maintenance is skipped.
     """
-    context = polling.context_of(runtime)
+    context = tasks.background_context(runtime)
     with (
-        polling.skipping(uuid),
+        tasks.skipping(uuid),
         runtime.workers.slot() as slot,
         task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task,
     ):
-        if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
-            _fail(task, slot, why)
+        runs, state = flows.open_runs(task), task.node.provision_state
+        if state in states.WAIT_STATES and not task.node.maintenance:
+            run = find_parked(runs)
+            place = f" at step {run.step.name}" if run else ""
+            reason = f" ({run.reason})" if run and run.reason else ""
+            sentence = f"timed out in {state}{place}{reason}: {why}"
+            if runs:
+                task.spawn_after(runner.launch_failure, slot, flows.load(task, runs), sentence)
+            else:
+                target = runner.kept_target(task)
+                task.process_event("fail", target_state=target, last_error=sentence)
             return True
     return False
-
-
-def _fail(task: TaskManager, slot: Slot, why: str) -> None:
-    """Fail the waiting flow, or the node itself where it has none."""
-    runs = flows.open_runs(task)
-    state = f"{task.node.provision_state}{_place(find_parked(runs))}"
-    sentence = f"timed out in {state}: {why}"
-    if runs:
-        flow = flows.load(task, runs)
-        task.spawn_after(runner.launch_failure, slot, flow, sentence)
-    else:
-        task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)
-
-
-def _place(run: StepRun | None) -> str:
-    if run is None:
-        return ""
-    return f" at step {run.step.name}" + (f" ({run.reason})" if run.reason else "")

@@ -12,7 +12,7 @@ import urllib.parse
 
 import pytest
 
-from bloomery.conductor.periodics import consoles
+from bloomery.conductor import console
 from bloomery.conf.drivers import Console
 from bloomery.conf.notifications import Audit
 from bloomery.db import rows
@@ -149,7 +149,7 @@ def test_a_console_is_started_again_on_its_port_after_a_restart(stage, node):
     switch(stage, node, on=True)
     before, terminal = address(stage, node), interface(stage)._terminals[node]
     started_elsewhere(stage, node, before[1])
-    consoles.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
     wait_for(lambda: interface(stage)._terminals, "the console")
     stage.wait_until_free(node)
     assert address(stage, node) == before
@@ -162,7 +162,7 @@ def test_a_console_that_another_conductor_has_started_is_released(stage, node):
     terminal = interface(stage)._terminals[node]
     started_elsewhere(stage, node, terminal.port)
     stage.site.set(node, conductor_group="east")  # which another conductor serves
-    consoles.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
     assert interface(stage)._terminals == {}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", terminal.port))

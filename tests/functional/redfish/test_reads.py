@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.periodics import bios_registries, polling
+from bloomery.conductor import hardware, tasks
 from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.db.engine import Meter
 from bloomery.lab import models, routing
@@ -86,11 +86,11 @@ def test_what_explains_a_bios_is_read_after_manage_once_for_a_model(
     nodes = [manageable(stage, machine) for machine in machines]
     assert not any(explained(stage, node) for node in nodes)
     asked.clear()
-    bios_registries.run(stage.site.runtime)
+    hardware.explain_bios(stage.site.runtime)
     assert all(explained(stage, node) for node in nodes)
     assert [path for path in asked if "Registries" in path] == REGISTRY
     asked.clear()
-    bios_registries.run(stage.site.runtime)
+    hardware.explain_bios(stage.site.runtime)
     assert asked == []
     settings = {each["name"]: each for each in stage.api.get(
         f"/v1/nodes/{nodes[0]}/bios?detail=true").json["bios"]}  # fmt: skip
@@ -106,7 +106,7 @@ def test_what_was_set_meanwhile_is_not_overwritten(stage, machine) -> None:
     stage.wait_for(node, "manageable")
     stage.wait_until_free(node)
     machine.system.bios["BootMode"] = "Uefi"  # nothing but a cleaning reads values
-    bios_registries.run(stage.site.runtime)
+    hardware.explain_bios(stage.site.runtime)
     shown = stage.api.get(f"/v1/nodes/{node}/bios/BootMode").json["BootMode"]
     assert shown["value"] == "Bios"
     assert explained(stage, node)
@@ -120,9 +120,9 @@ def test_a_database_that_is_busy_leaves_nodes_to_the_next_round(
     def busy(*args: object) -> None:
         raise errors.DatabaseBusy(reason="no turn")
 
-    monkeypatch.setattr(polling, "poll", busy)
+    monkeypatch.setattr(tasks, "shared", busy)
     with pytest.raises(errors.DatabaseBusy):
-        bios_registries.run(stage.site.runtime)
+        hardware.explain_bios(stage.site.runtime)
     assert stage.site.runtime.unexplained == nodes
 
 
@@ -131,7 +131,7 @@ def test_a_node_that_is_gone_or_mute_keeps_no_other_from_it(stage, make_rack) ->
     nodes = [manageable(stage, machine) for machine in (gone, mute, well)]
     stage.api.delete(f"/v1/nodes/{nodes[0]}")
     mute.bmc.faults.add(kind="reset", times=-1)
-    bios_registries.run(stage.site.runtime)
+    hardware.explain_bios(stage.site.runtime)
     assert explained(stage, nodes[2])
     assert stage.site.runtime.unexplained == set()
 

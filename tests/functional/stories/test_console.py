@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.conductor.periodics import consoles as consoles_job
+from bloomery.conductor import console
 from bloomery.drivers.noop import NoConsole
 from bloomery.drivers.registry import Registry
 from tests.kit.machines.scripted import Script
@@ -187,17 +187,17 @@ def test_node_that_must_stay_keeps_its_console(stage, rule):
 def restart(stage):
     """Let the conductor look for consoles in its next life."""
     stage.site.service.registration.begin(alone=True)
-    consoles_job.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
 
 
 def test_console_of_a_life_before_is_started_anew(stage):
     node = stage.bring_to("active")
     switch(stage, node, True)
-    consoles_job.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
     assert consoles(stage, node) == ["console_set.start", "console_set.end"], "it runs already"
     restart(stage)
     assert consoles(stage, node)[2:] == ["console_restore.start", "console_restore.end"]
-    consoles_job.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
     assert len(consoles(stage, node)) == 4, "and once is enough"
 
 
@@ -220,7 +220,7 @@ def test_console_that_does_not_start_anew_stays_wished_for_and_says_why(stage):
 def test_console_of_a_node_that_is_busy_is_left_to_the_next_look(stage):
     node = stage.enrol(console_enabled=True)
     with stage.site.acquire(node, purpose="a test"):
-        consoles_job.run(stage.site.runtime)
+        console.take_over_all(stage.site.runtime)
     assert consoles(stage, node) == []
-    consoles_job.run(stage.site.runtime)
+    console.take_over_all(stage.site.runtime)
     assert consoles(stage, node) == ["console_restore.start", "console_restore.end"]

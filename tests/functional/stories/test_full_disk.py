@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bloomery.cmd import gauges
-from bloomery.conductor import task_manager
-from bloomery.conductor.periodics import polling
+from bloomery.conductor import task_manager, tasks
 from bloomery.rpc.liveness import Liveness
 from bloomery.rpc.ring import Ring
 from tests.kit.servers import disks
@@ -74,7 +73,7 @@ def test_who_cannot_give_a_sign_of_life_for_want_of_a_disk_is_not_called_dead(
 
 def test_the_log_tells_of_the_disk_once_and_not_of_what_it_refuses(stage, db, caplog):
     node, runtime = stage.enrol(), stage.site.runtime
-    with task_manager.acquire(polling.context_of(runtime), node, purpose="test"):
+    with task_manager.acquire(tasks.background_context(runtime), node, purpose="test"):
         disks.make_readonly(db)
     for _ in range(3):
         stage.site.service._beat()

@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import runner
-from bloomery.conductor.periodics import consoles, power_sync
+from bloomery.conductor import console, runner
+from bloomery.conductor.periodics import power_sync
 from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
 from bloomery.rpc.liveness import Liveness
@@ -420,7 +420,7 @@ def console_down(scene):
     scene.stage.site.service.periodics.stop()
     node = scene.stage.bring_to("active", {"fail": ["console.start_console"]})
     scene.set(node, console_enabled=True)
-    consoles.run(scene.stage.site.runtime)
+    console.take_over_all(scene.stage.site.runtime)
     return node
 
 

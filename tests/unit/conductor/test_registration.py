@@ -264,7 +264,7 @@ def test_the_heir_stands_in_the_rows(make_site: MakeSite) -> None:
 
 
 def test_a_reservation_of_ours_without_a_task_is_freed_at_the_second_look(site: Site) -> None:
-    from bloomery.conductor.periodics.strays import Strays
+    from bloomery.conductor.periodics.leases import Strays
 
     stray, busy = (site.enrol(provision_state="available") for _ in range(2))
     site.acquire(stray)
@@ -279,7 +279,7 @@ def test_a_reservation_of_ours_without_a_task_is_freed_at_the_second_look(site: 
 
 
 def test_a_reservation_that_changes_hands_is_left_alone(site: Site) -> None:
-    from bloomery.conductor.periodics.strays import Strays
+    from bloomery.conductor.periodics.leases import Strays
 
     node, strays = site.enrol(provision_state="available"), Strays(site.runtime)
     for _ in range(3):

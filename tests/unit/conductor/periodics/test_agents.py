@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import clock
-from bloomery.conductor import states
-from bloomery.conductor.periodics import agents, polling
+from bloomery.conductor import states, tasks
+from bloomery.conductor.periodics import agents
 from bloomery.db import rows
 from bloomery.db.engine import Meter
 from bloomery.drivers import base
@@ -52,9 +52,9 @@ def test_who_waits_on_is_looked_at_once(stage, monkeypatch):
     stage.site.service.periodics.stop()
     nodes = [wait_for_agent(stage, after_s) for after_s in (-1, 3600, 7200)]
     looks, ask = [], agents.make(stage.site.runtime)
-    look = polling.poll
+    look = tasks.shared
     monkeypatch.setattr(
-        polling, "poll", lambda context, node: looks.append(node) or look(context, node)
+        tasks, "shared", lambda context, node: looks.append(node) or look(context, node)
     )
     for _ in range(3):
         ask()
@@ -88,9 +88,9 @@ def test_an_odd_row_is_tried_again_after_a_while_or_when_it_is_mended(stage, mon
     node = wait_for_agent(stage, 0.001)
     sound = stage.site.node(node).driver_info
     stage.site.set(node, driver_info="[1")
-    ask, looks, look = agents.make(stage.site.runtime), [], polling.poll
+    ask, looks, look = agents.make(stage.site.runtime), [], tasks.shared
     monkeypatch.setattr(
-        polling, "poll", lambda context, node: looks.append(node) or look(context, node)
+        tasks, "shared", lambda context, node: looks.append(node) or look(context, node)
     )
     for _ in range(2):
         ask()
@@ -130,10 +130,10 @@ def test_a_clock_that_is_set_back_does_not_keep_the_agent_from_calling(stage, mo
 def waiting_for_ever(stage):
     """Two nodes that wait; the one that is asked first is returned first."""
     nodes = [wait_for_agent(stage, 0.001), wait_for_agent(stage, 0.001)]
-    context = polling.context_of(stage.site.runtime)
+    context = tasks.background_context(stage.site.runtime)
     asked = []
     for node in nodes:
-        with polling.poll(context, node) as task:
+        with tasks.shared(context, node) as task:
             asked.append((task.node.id, node))
     return [node for _, node in sorted(asked)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import boot_files
-from bloomery.conductor.periodics import boot_files as periodic
+from bloomery.conductor.periodics import housekeeping
 from bloomery.conductor.states import State
 from bloomery.conf.agent import Deploy
 
@@ -43,7 +43,7 @@ def test_a_node_on_its_way_keeps_its_cd(site) -> None:
         node = site.enrol()
         site.set(node, provision_state=state.value)
         cds[state.value] = [cd_of(site, node), cd_of(site, node, boot_files.PART)]
-    periodic.run(site.runtime)
+    housekeeping.remove_boot_files(site.runtime)
     assert {state for state, paths in cds.items() if any(p.exists() for p in paths)} == NEEDED
     assert all(path.exists() for state in NEEDED for path in cds[state])
 
@@ -52,9 +52,9 @@ def test_a_node_that_is_gone_needs_none_and_files_of_others_stay(site) -> None:
     gone = cd_of(site, str(uuid.uuid4()))
     other = gone.with_name("readme.txt")
     other.touch()
-    periodic.run(site.runtime)
+    housekeeping.remove_boot_files(site.runtime)
     assert (gone.exists(), other.exists()) == (False, True)
 
 
 def test_a_host_that_never_built_one_has_nothing_to_do(make_site) -> None:
-    periodic.run(make_site().runtime)
+    housekeeping.remove_boot_files(make_site().runtime)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor.periodics import trim_conductors
+from bloomery.conductor.periodics import housekeeping
 from bloomery.db import conductors, records, rows
 from bloomery.db.tables import CONDUCTORS, STEP_RUNS
 from bloomery.model.nouns import ALLOCATION
@@ -34,7 +34,7 @@ def hosts(site):
 
 def trim(site):
     site.runtime.ring.refresh()
-    trim_conductors.run(site.runtime)
+    housekeeping.trim_conductors(site.runtime)
     return hosts(site)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor.periodics import trim_conductors, trim_history
+from bloomery.conductor.periodics import housekeeping
 from bloomery.db import rows, steps
 from bloomery.db.engine import Meter
 from bloomery.db.tables import CONDUCTORS, NODE_HISTORY, STEP_RUNS
@@ -36,7 +36,7 @@ def test_newest_entries_of_each_node_are_kept(make_site):
     long, short = site.enrol(), site.enrol()
     write(site, long, 5)
     write(site, short, 2)
-    trim_history.run(site.runtime)
+    housekeeping.trim_history(site.runtime)
     assert kept(site, long) == ["entry 2", "entry 3", "entry 4"]
     assert kept(site, short) == ["entry 0", "entry 1"]
 
@@ -63,15 +63,15 @@ def crowd_conductors(site):
 @pytest.mark.parametrize(
     ("run", "table", "crowd", "left"),
     [
-        (trim_history.run, NODE_HISTORY, crowd_histories, 2),
-        (trim_history.run_steps, STEP_RUNS, crowd_flows, 2),
-        (trim_conductors.run, CONDUCTORS, crowd_conductors, 1),
+        (housekeeping.trim_history, NODE_HISTORY, crowd_histories, 2),
+        (housekeeping.trim_steps, STEP_RUNS, crowd_flows, 2),
+        (housekeeping.trim_conductors, CONDUCTORS, crowd_conductors, 1),
     ],
     ids=["history", "steps", "conductors"],
 )
 def test_a_run_ends_when_nothing_is_too_much(make_site, monkeypatch, run, table, crowd, left):
     """A batch bounds a transaction, not a day: a large site would grow for ever."""
-    monkeypatch.setattr(trim_history, "_FLOWS_LISTED", 2)
+    monkeypatch.setattr(housekeeping, "_FLOWS_LISTED", 2)
     site = make_site(
         node_history_max_entries=1, node_history_cleanup_batch_count=2, step_flows_max_entries=1,
         conductor_cleanup_batch_size=2, heartbeat_interval=3600,
@@ -88,7 +88,7 @@ def test_nothing_goes_where_nothing_is_too_much(make_site, most):
     site = make_site(node_history_max_entries=most)
     node = site.enrol()
     write(site, node, 5)
-    trim_history.run(site.runtime)
+    housekeeping.trim_history(site.runtime)
     assert len(kept(site, node)) == 5
 
 
@@ -114,7 +114,7 @@ def test_journals_of_the_newest_flows_are_kept(make_site):
     for n in range(5):
         flow(site, busy, f"busy-{n}", Run.DONE, Run.DONE, Run.SKIPPED)
     flow(site, calm, "calm-0", Run.FAILED)
-    trim_history.run_steps(site.runtime)
+    housekeeping.trim_steps(site.runtime)
     assert flows(site, busy) == ["busy-3", "busy-4"]
     assert len(site.runs(busy)) == 6
     assert flows(site, calm) == ["calm-0"]
@@ -127,7 +127,7 @@ def test_the_journal_of_a_flow_that_goes_on_stays(make_site, state):
     flow(site, node, "open", Run.DONE, state)
     for n in range(3):
         flow(site, node, f"later-{n}", Run.DONE)
-    trim_history.run_steps(site.runtime)
+    housekeeping.trim_steps(site.runtime)
     assert flows(site, node) == ["open", "later-2"]
 
 
@@ -136,18 +136,18 @@ def test_zero_keeps_every_journal(make_site):
     node = site.enrol()
     for n in range(5):
         flow(site, node, f"flow-{n}", Run.DONE)
-    trim_history.run_steps(site.runtime)
+    housekeeping.trim_steps(site.runtime)
     assert len(flows(site, node)) == 5
 
 
 def test_other_writers_get_their_turn_while_journals_are_trimmed(make_site, monkeypatch):
-    monkeypatch.setattr(trim_history, "_FLOWS_AT_ONCE", 3)
+    monkeypatch.setattr(housekeeping, "_FLOWS_AT_ONCE", 3)
     site = make_site(step_flows_max_entries=1, heartbeat_interval=3600)
     node = site.enrol()
     for n in range(10):
         flow(site, node, f"flow-{n}", Run.DONE, Run.DONE)
     meter = Meter(site.db)
-    trim_history.run_steps(site.runtime)
+    housekeeping.trim_steps(site.runtime)
     assert flows(site, node) == ["flow-9"]
     assert meter.commits == 3, "nine flows, three at a time"
 
