@@ -27,7 +27,7 @@ from bloomery.events import relay
 from bloomery.operations.context import Services
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
-from bloomery.rpc import ring_options, transports
+from bloomery.rpc import ring, transports
 from bloomery.rpc.client import Client
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.ring import Ring
@@ -91,8 +91,8 @@ class Foundation:
         """Log the options of the ring that differ from those of the conductors."""
         with self.db.read() as conn:
             different = [
-                *ring_options.differences(conn, self.conf),
-                *ring_options.other_times(conn, self.conf),
+                *ring.option_differences(conn, self.conf),
+                *ring.time_differences(conn, self.conf),
             ]
         if different:
             LOG.warning("set these options alike everywhere: %s", "; ".join(different))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -65,21 +66,20 @@ def explain_bios(runtime: ConductorRuntime) -> None:
         runtime.unexplained.discard(uuid)  # first: a verification meanwhile queues it again
         try:
             with tasks.skipping(uuid):
-                _explain(runtime, uuid)
+                with tasks.shared(tasks.background_context(runtime), uuid) as task:
+                    if task.node.provision_state == State.VERIFYING:
+                        runtime.unexplained.add(uuid)  # its settings are not stored yet
+                        continue
+                    outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
+                result = outcome.result if isinstance(outcome, Done) else {}
+                if settings := result.get("bios_settings"):
+                    explain = partial(
+                        hardware.explain_bios_settings, node_uuid=uuid, settings=settings
+                    )
+                    runtime.db.transact(explain)
         except (errors.DatabaseBusy, sa.exc.DBAPIError):
             runtime.unexplained.add(uuid)
             raise
-
-
-def _explain(runtime: ConductorRuntime, uuid: str) -> None:
-    with tasks.shared(tasks.background_context(runtime), uuid) as task:
-        if task.node.provision_state == State.VERIFYING:
-            runtime.unexplained.add(uuid)  # its settings are not stored yet
-            return
-        outcome = read_if_supported(task, task.driver.bios.cache_bios_settings)
-    settings = outcome.result.get("bios_settings") if isinstance(outcome, Done) else None
-    if settings:
-        runtime.db.transact(lambda conn: hardware.explain_bios_settings(conn, uuid, settings))
 
 
 def _read(task: TaskManager, *parts: Callable[[base.DriverTask], Outcome | None]) -> Done:

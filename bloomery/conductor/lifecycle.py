@@ -222,7 +222,7 @@ class ConductorService:
         """Hand flows to peers at their next pause; flows that pause now, at once."""
         self.runtime.ring.refresh()
         self.runtime.leaving.set()
-        self.runtime.timers.bring_forward(runner.take_turn, runner.is_left_to_others)
+        self.runtime.timers.bring_forward(runner.start_attempt, runner.awaits_successor)
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
         """Take the conductor off line, wait for running work, and end.

@@ -12,7 +12,7 @@ from typing import Any, Final
 from oslo_utils import strutils
 
 from bloomery import errors
-from bloomery.conductor import power_change, runner, states, tasks, writes
+from bloomery.conductor import runner, states, steps, tasks, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
     emit_power_state_corrected_notification,
@@ -118,7 +118,7 @@ def _takes_power_from_parent(node: Node) -> bool:
 
 
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:
-    return _with_result(power_change.change(task, target, timeout_s), {"to_power": target})
+    return _with_result(steps.change_power(task, target, timeout_s), {"to_power": target})
 
 
 def _finish_power(task: TaskManager, result: Mapping[str, Any]) -> Transition:

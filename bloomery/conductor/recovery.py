@@ -60,9 +60,9 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
     with runtime.db.read() as conn:
-        left = steps.list_left(conn)
+        open_flows = steps.list_left(conn)
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
-    ours = [key.uuid for key, conductor in left if _is_successor(runtime, key, conductor)]
+    ours = [key.uuid for key, conductor in open_flows if _is_successor(runtime, key, conductor)]
     orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
     at_a_time = runtime.conf.conductor.periodic_max_workers
     recover = functools.partial(adopt, runtime, weight=weight)

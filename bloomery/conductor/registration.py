@@ -23,7 +23,7 @@ from bloomery.conductor import process_identity
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks, steps
 from bloomery.model.conductor import Conductor
-from bloomery.rpc import ring_options
+from bloomery.rpc import ring
 
 LOG = logging.getLogger(__name__)
 
@@ -101,8 +101,8 @@ class Registration:
         """
         conf = self._runtime.conf
         with self._db.read() as conn:
-            differences = ring_options.differences(conn, conf)
-            times = ring_options.other_times(conn, conf)
+            differences = ring.option_differences(conn, conf)
+            times = ring.time_differences(conn, conf)
             others = self._counters(conn)
         if differences and (living := self._living(others)):
             raise errors.CannotStart(
@@ -113,7 +113,7 @@ class Registration:
         if times and others:
             LOG.warning("conductor %s: %s", self._runtime.host, "; ".join(times))
         if differences or not others:
-            self._db.transact(lambda conn: ring_options.note(conn, conf))
+            self._db.transact(lambda conn: ring.store_options(conn, conf))
 
     def _counters(self, conn: sa.Connection) -> dict[str, int]:
         """Return the counters of all other conductors that have not signed off, by name."""

@@ -49,7 +49,7 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
             raise locks.locked(node)
         return work(conn, node)
 
-    result = context.take_turn(uuid, lambda: runtime.db.transact(locked_work))
+    result = context.wait_in_queue(uuid, lambda: runtime.db.transact(locked_work))
     runtime.node_locks.leave(uuid)
     return result
 
@@ -155,8 +155,8 @@ class CrudEvent:
             "changes": snapshots.public(self._noun, changes),
             "node_uuid": getattr(value, "node_uuid", None),
         }
-        shown = {name: fact for name, fact in more.items() if fact}
-        self._end["facts"] = rows.dump(self._facts | secrets.mask(shown))
+        facts = {name: fact for name, fact in more.items() if fact}
+        self._end["facts"] = rows.dump(self._facts | secrets.mask(facts))
 
     def insert_between(self, write: EncodedWrite) -> None:
         """Add a write between the start and the end event."""

@@ -220,7 +220,7 @@ def run(flow: Flow) -> None:
         current = flow.current
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):
             flow.task.require_held()  # the lock may have been lost during the pause
-            if is_left_to_others(flow):
+            if awaits_successor(flow):
                 _hand_over(flow, flow.open_run)
                 return
         _run_steps(flow)
@@ -234,8 +234,8 @@ def run(flow: Flow) -> None:
 def _name_in_log(flow: Flow) -> None:
     """Log under the request that started the flow."""
     request = flow.task.context.request
-    asked = flow.runs[0].request_id if flow.runs else None
-    IN_LOG.set(request if asked in (None, request.request_id) else Request(request_id=asked))
+    first = flow.runs[0].request_id if flow.runs else None
+    IN_LOG.set(request if first in (None, request.request_id) else Request(request_id=first))
 
 
 def _run_steps(flow: Flow) -> None:
@@ -319,8 +319,8 @@ def _take_result_writes(flow: Flow) -> list[EncodedWrite]:
 
 
 def _was_aborted(flow: Flow, run: StepRun) -> bool:
-    shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
-    return not run.step.internal and bool(shown.get("abort_after"))
+    document = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
+    return not run.step.internal and bool(document.get("abort_after"))
 
 
 def _aborted(flow: Flow, run: StepRun) -> str:
@@ -357,17 +357,17 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
     steps_run = [run.step for run in flow.runs if not run.step.internal]
     if not steps_run:
         return []
-    shown = ", ".join(
+    names = ", ".join(
         step.name + (f" {rows.dump(secrets.mask(step.args))}" if step.args else "")
         for step in steps_run
     )
 
     def encode() -> EncodedWrite:
         name = name_of(task.node)
-        plain = name.replace("_", " ")
+        title = name.replace("_", " ")
         text = {
-            "start": f"Starting {plain} with the steps {shown}",
-            "end": f"{plain.title()} completed successfully with the steps {shown}",
+            "start": f"Starting {title} with the steps {names}",
+            "end": f"{title.title()} completed successfully with the steps {names}",
         }[end]
         if task.runtime.conf.conductor.log_step_flows_to_syslog:
             LOG.info("node %s: %s", task.node.uuid, text)
@@ -488,10 +488,10 @@ def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
         run.reason = again.reason
         values = {"due_at": due, "reason": again.reason, "deadline_at": run.deadline_at}
         flow.task.save(flow.mark(run, Run.AGAIN, **values))
-    flow.task.runtime.timers.after(again.after_s, take_turn, flow)
+    flow.task.runtime.timers.after(again.after_s, start_attempt, flow)
 
 
-def is_left_to_others(flow: Flow) -> bool:
+def awaits_successor(flow: Flow) -> bool:
     """Return whether the flow pauses at a step that a successor may repeat."""
     run = flow.current
     pauses = run is not None and run.state == Run.AGAIN and run.step.resumable
@@ -544,14 +544,14 @@ def _postpone(flow: Flow, run: StepRun, exc: Exception) -> bool:
     return True
 
 
-def take_turn(flow: Flow) -> None:
+def start_attempt(flow: Flow) -> None:
     """Run the next attempt as soon as a worker is free."""
     runtime, uuid = flow.task.runtime, flow.task.node.uuid
     try:
         runtime.workers.spawn(run, flow)
     except errors.NoFreeConductorWorker:
         runtime.workers.missing_since.setdefault(uuid, rows.now())
-        runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
+        runtime.timers.after(_NO_WORKER_RETRY_S, start_attempt, flow)
     else:
         runtime.workers.missing_since.pop(uuid, None)
 
@@ -576,10 +576,10 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     what = flow.phase.name if own else f"{flow.phase.name} step {run.step.name}"
     if run.step.child:
         what += f" on {'other' if run.step.internal else 'child'} node {run.step.child}"
-    borne = ""
+    silence = ""
     if isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None:
         lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()
-        borne = f"; that was borne for {max(lasted_s, 0):.0f} s"
+        silence = f"; that was borne for {max(lasted_s, 0):.0f} s"
     node = flow.task.node
     fact, label = writes.own_sentence(node, errors.brief(exc)), writes.label(node)
-    return f"{fact}{borne} ({what if label in fact else f'{what} of {label}'})"
+    return f"{fact}{silence} ({what if label in fact else f'{what} of {label}'})"

@@ -142,7 +142,7 @@ class Context:
         ours = self.runtime.conf.conductor
         return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)
 
-    def take_turn(
+    def wait_in_queue(
         self, uuid: str, attempt: Callable[[], T], *, retry: bool = True, patient: bool = False
     ) -> T:
         """Queue for the node, then return the result of ``attempt``.

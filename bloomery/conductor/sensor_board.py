@@ -135,15 +135,15 @@ def _plain(text: str) -> str:
 def _of_ipmi(kind: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
     """Yield a number, or 0 and 1 for the states 0h and others."""
     naming, reading = _IPMI.get(kind.lower()), str(fields["Sensor Reading"])
-    words = reading.split()
-    if naming is None or reading in _NO_READING or not words:
+    parts = reading.split()
+    if naming is None or reading in _NO_READING or not parts:
         return
     try:
-        value = float(words[0])
+        value = float(parts[0])
     except ValueError:
-        if naming.is_number or len(words) > 1:
+        if naming.is_number or len(parts) > 1:
             return
-        value = float(words[0] != "0h")
+        value = float(parts[0] != "0h")
     label = _ipmi_label(kind.lower(), str(fields.get("Sensor ID", "")))
     unit = reading.rsplit(maxsplit=1)[-1].lower() if kind == "Fan" and " " in reading else ""
     name = _plain("_".join(part for part in (label + naming.suffix, unit) if part))

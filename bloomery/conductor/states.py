@@ -510,9 +510,9 @@ def advice(state: str | None, *, maintenance: bool) -> str:
     """Return the next action for a node in a state; "wait" for a state that ends by itself."""
     if state is None:
         return "ask for manage (baremetal node manage)"
-    words = ADVICE.get(State(state), "wait")
+    sentence = ADVICE.get(State(state), "wait")
     if not maintenance:
-        return words.replace(" end maintenance,", "")
-    if "end maintenance" in words or State(state) not in ADVICE:
-        return words
-    return f"end maintenance (baremetal node maintenance unset); then {words}"
+        return sentence.replace(" end maintenance,", "")
+    if "end maintenance" in sentence or State(state) not in ADVICE:
+        return sentence
+    return f"end maintenance (baremetal node maintenance unset); then {sentence}"

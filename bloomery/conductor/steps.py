@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import inspection, power_change, writes
+from bloomery.conductor import inspection, states, writes
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
-from bloomery.db import hardware, nodes
+from bloomery.db import hardware, nodes, rows
 from bloomery.drivers.base import Driver
 from bloomery.model.node import STEP_INTERFACES, Node
-from bloomery.model.rules import attributes
+from bloomery.model.rules import attributes, verbs
 from bloomery.model.rules import steps as step_rules
 from bloomery.model.step import Step
 from bloomery.outcome import DONE, Again, Hold, Outcome, WaitForCall
@@ -33,6 +33,7 @@ _ORDER: Final[dict[str, Mapping[str, int]]] = {
         )
     },
 }  # fmt: skip
+_REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
 _MOST_WAIT_S: Final = 1e9
 _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
@@ -142,8 +143,8 @@ def _placed(
         on_children = bool(user_step.get("execute_on_child_nodes"))
         if on_children and not children:
             with task.runtime.db.read() as conn:
-                rows = nodes.list_children(conn, task.node.uuid)
-            children = {child.uuid: child for child in rows}
+                listed = nodes.list_children(conn, task.node.uuid)
+            children = {child.uuid: child for child in listed}
         chosen = _chosen(task, user_step, children) if on_children else []
         for uuid in chosen:
             if uuid in places:
@@ -210,16 +211,39 @@ def check_args(step: Step, args: Mapping[str, Any]) -> None:
 # ------------------------------------------------------------------------- of the conductor
 
 
+def change_power(task: TaskManager, target: str, timeout_s: float | None = None) -> Outcome:
+    """Run one attempt to bring the node to ``target``; skip the order where it is there already.
+
+    It ends the session of the node's agent: the next agent gets a new token.  Raises
+    PowerStateFailure for a node that may not be switched off, and the driver's errors.
+    """
+    node, power = task.node, task.driver.power
+    verbs.refuse_power_off(node, target)
+    end_state = Power.ON if target in states.ENDS_ON else Power.OFF
+    if target not in _REBOOTS and task.turn == 0 and power.get_power_state(task) == end_state:
+        node.power_state = end_state
+        return DONE
+    if not task.turn:  # later attempts must not end the session of the new agent
+        task.log("power: %s", target)
+        if not power.only_restarts:
+            task.forget_agent(may_boot_again=True)
+    changed_at = rows.now().replace(tzinfo=None)  # Ironic's format: UTC without an offset
+    node.driver_internal_info["last_power_state_change"] = changed_at.isoformat()
+    if target == Power.REBOOT:
+        return power.reboot(task, timeout_s) or DONE
+    return power.set_power_state(task, target, timeout_s) or DONE
+
+
 def _power_on(task: TaskManager) -> Outcome:
-    return power_change.change(task, Power.ON)
+    return change_power(task, Power.ON)
 
 
 def _power_off(task: TaskManager) -> Outcome:
-    return power_change.change(task, Power.OFF)
+    return change_power(task, Power.OFF)
 
 
 def _reboot(task: TaskManager) -> Outcome:
-    return power_change.change(task, Power.REBOOT)
+    return change_power(task, Power.REBOOT)
 
 
 def _hold(task: TaskManager) -> Outcome:

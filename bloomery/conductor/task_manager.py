@@ -130,7 +130,7 @@ class TaskManager:
     reads: Json | None = None
     child: TaskManager | None = None
     ends_agent_session = False
-    _reserved = _in_turn = False
+    _reserved = _has_lock = False
     _guard: locks.Guard | None = None
     _incarnation: str | None = None
     _confirmed_at = -math.inf  # when the row last said that the node is ours
@@ -234,10 +234,10 @@ class TaskManager:
 
     def _lock(self) -> None:
         """Queue for the node, then reserve it in the database."""
-        node = self.context.take_turn(
+        node = self.context.wait_in_queue(
             self.node_id, self._reserve, retry=self._retry, patient=self._patient
         )
-        self._in_turn = self._reserved = True
+        self._has_lock = self._reserved = True
         self._guard = locks.Guard(
             node_uuid=node.uuid, holder=self.runtime.host, generation=node.lock_generation,
         )  # fmt: skip
@@ -307,12 +307,12 @@ class TaskManager:
     def _release_lock(self) -> None:
         guard, self._guard = self._guard, None
         reserved, self._reserved = self._reserved, False
-        in_turn, self._in_turn = self._in_turn, False
+        has_lock, self._has_lock = self._has_lock, False
         try:
             if reserved and guard is not None:
                 _release_row(self.runtime, guard)
         finally:
-            if in_turn:
+            if has_lock:
                 self.runtime.node_locks.leave(self.node_id)
 
     def log(self, text: str, *args: object, level: int = logging.INFO) -> None:
@@ -320,8 +320,8 @@ class TaskManager:
         if LOG.isEnabledFor(level):
             name = self.node.name if self.node is not None else None
             line = text % args
-            for words in ("Node {} ", " on node {}", " of node {}"):
-                line = line.replace(words.format(self.node_id), "")
+            for phrase in ("Node {} ", " on node {}", " of node {}"):
+                line = line.replace(phrase.format(self.node_id), "")
             LOG.log(level, "node %s %s: %s", self.node_id, name or "-", line)
 
     # ------------------------------------------------------------------------------- spawning
@@ -573,8 +573,8 @@ class TaskManager:
 
 def _columns_of(node: Node) -> tuple[Any, ...]:
     """Return the columns of ``_SAVED``, encoded; two such tuples show the changes."""
-    plain: tuple[Any, ...] = _plain_of(node)
-    return plain + rows.dump_all(_objects_of(node))
+    columns: tuple[Any, ...] = _plain_of(node)
+    return columns + rows.dump_all(_objects_of(node))
 
 
 def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:

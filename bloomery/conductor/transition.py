@@ -110,9 +110,9 @@ def level_and_status(node: Node, change: StateChange) -> tuple[str, str]:
     """Return level and status of the transition's notification."""
     if change.event in ("fail", "error"):
         return "error", "error"
-    left = change.previous_provision_state in states.UNSTABLE_STATES
-    entered = node.provision_state in states.UNSTABLE_STATES
-    return "info", {(False, True): "start", (True, False): "end"}.get((left, entered), "success")
+    leaves = change.previous_provision_state in states.UNSTABLE_STATES
+    enters = node.provision_state in states.UNSTABLE_STATES
+    return "info", {(False, True): "start", (True, False): "end"}.get((leaves, enters), "success")
 
 
 def undo(

@@ -58,11 +58,11 @@ def describe_misspelt(task: TaskManager) -> str:
     Keys that resemble none are left out: a driver may read more than it declares.
     """
     info = task.node.driver_info
-    known = {key for kind in INTERFACES for key in task.driver.interface(kind).get_properties()}
+    declared = {key for kind in INTERFACES for key in task.driver.interface(kind).get_properties()}
     sentences = [
         f"driver_info/{key} is no key of driver {task.node.driver}.{guess}"
-        for key in sorted(info.keys() - known)
-        if (guess := errors.nearest(key, sorted(known - info.keys())))
+        for key in sorted(info.keys() - declared)
+        if (guess := errors.nearest(key, sorted(declared - info.keys())))
     ]
     return " ".join(sentences)
 

@@ -63,9 +63,9 @@ def own_sentence(node: Node, text: str) -> str:
     Masked, with the node's name in place of its UUID, and cut to MAX_TEXT_IN_ROW: agents and BMCs
     send texts of any length.
     """
-    words = rf'\b([Nn]ode )"?{re.escape(node.uuid)}"?'
-    named = re.sub(words, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
-    return named[: errors.MAX_TEXT_IN_ROW]
+    pattern = rf'\b([Nn]ode )"?{re.escape(node.uuid)}"?'
+    sentence = re.sub(pattern, lambda match: f"{match[1]}{label(node)}", str(secrets.mask(text)))
+    return sentence[: errors.MAX_TEXT_IN_ROW]
 
 
 def history_entry(

@@ -39,10 +39,23 @@ class CallLimits:
 
     @contextmanager
     def call(self, host: str) -> Iterator[None]:
-        """Count a call to ``host`` while it runs.  Raises ConductorCallsBusy."""
+        """Count a call to ``host`` while it runs; wait for room while earlier calls get answers.
+
+        Raises ConductorCallsBusy.
+        """
         with self._room:
-            if not self._find_room(host):
-                raise self._busy(host)
+            give_up_at = self._clock() + QUEUE_S
+            while not self._has_room(host):
+                is_full = self._calls[host] >= self.most_per_host
+                hosts = (host,) if is_full else tuple(+self._calls)  # whose answers make room
+                heard_at = max(self._heard_at[each] for each in hosts)
+                left_s = min(give_up_at, heard_at + LATELY_S) - self._clock()
+                if left_s <= 0:
+                    raise errors.ConductorCallsBusy(
+                        host=host, count=self._calls[host] if is_full else self.calls,
+                        whom="it" if is_full else "conductors",
+                    )  # fmt: skip
+                self._room.wait(left_s)
             if not self._calls[host]:
                 self._heard_at[host] = self._clock()
             self._calls[host] += 1
@@ -61,23 +74,3 @@ class CallLimits:
 
     def _has_room(self, host: str) -> bool:
         return self._calls[host] < self.most_per_host and self.calls < self.most
-
-    def _find_room(self, host: str) -> bool:
-        """Wait for room while earlier calls get answers; return whether there is room."""
-        give_up_at = self._clock() + QUEUE_S
-        while not self._has_room(host):
-            left_s = min(give_up_at, self._heard_last_at(host) + LATELY_S) - self._clock()
-            if left_s <= 0:
-                return False
-            self._room.wait(left_s)
-        return True
-
-    def _heard_last_at(self, host: str) -> float:
-        """Return the time of the last answer that could make room."""
-        hosts = (host,) if self._calls[host] >= self.most_per_host else tuple(+self._calls)
-        return max(self._heard_at[each] for each in hosts)
-
-    def _busy(self, host: str) -> errors.ConductorCallsBusy:
-        if self._calls[host] >= self.most_per_host:
-            return errors.ConductorCallsBusy(host=host, count=self._calls[host], whom="it")
-        return errors.ConductorCallsBusy(host=host, count=self.calls, whom="conductors")

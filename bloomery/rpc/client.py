@@ -80,7 +80,13 @@ class Client:
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
-        return [host for host in hosts if not self._reaches(host)]
+        unreachable = []
+        for host in hosts:
+            try:
+                self._transport.proxy(host)
+            except errors.TemporaryFailure:
+                unreachable.append(host)
+        return unreachable
 
     @property
     def is_connected(self) -> bool | None:
@@ -94,13 +100,6 @@ class Client:
 
     def _conductor(self, find_host: Callable[[str | None], str]) -> Conductor:
         return cast(Conductor, _Conductor(find_host, self.ring.forget, self._transport))
-
-    def _reaches(self, host: str) -> bool:
-        try:
-            self._transport.proxy(host)
-        except errors.TemporaryFailure:
-            return False
-        return True
 
 
 class _Conductor:

@@ -11,6 +11,7 @@ process.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -96,8 +97,11 @@ class Dispatcher:
             raise errors.ConductorUnreached(
                 host=call.host, reason=f"{self.host} answers at its address"
             )
-        method = self._methods.get(call.method)
-        if method is None or not self._is_understood(call, method):
+        method, is_understood = self._methods.get(call.method), False
+        with contextlib.suppress(ValueError):
+            is_understood = understands(self._version, call.version)
+            is_understood &= method is not None and understands(call.version, method.since)
+        if method is None or not is_understood:
             raise errors.MethodUnknown(
                 method=call.method, version=call.version, host=self.host, known=self._version
             )
@@ -111,14 +115,6 @@ class Dispatcher:
             raise errors.ConductorSilent(
                 host=self.host, method=call.method, reason="it was started anew meanwhile"
             )
-
-    def _is_understood(self, call: wire.Call, method: Method) -> bool:
-        try:
-            return understands(self._version, call.version) and understands(
-                call.version, method.since
-            )
-        except ValueError:
-            return False
 
     def _run(self, call: wire.Call) -> wire.Reply:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
@@ -29,28 +29,18 @@ def of_conductors(
 ) -> dict[str, DriverFacts]:
     """Return the hardware types of the ``living`` conductors; ``served`` is by host name."""
     names = sorted({driver for conductor in living for driver in conductor.drivers})
-    return {name: _facts(name, living, served) for name in names}
-
-
-def _facts(
-    name: str,
-    living: Iterable[Conductor],
-    served: Mapping[str, Sequence[EnabledInterface]],
-) -> DriverFacts:
-    hosts = tuple(conductor.hostname for conductor in living if name in conductor.drivers)
-    interfaces = [i for host in hosts for i in served.get(host, ()) if i.hardware_type == name]
-    kinds = sorted({interface.kind for interface in interfaces})
-    return DriverFacts(
-        name=name,
-        hosts=hosts,
-        enabled={
-            kind: tuple(sorted({i.name for i in interfaces if i.kind == kind})) for kind in kinds
-        },
-        defaults={
-            kind: next((i.name for i in interfaces if i.kind == kind and i.default), None)
-            for kind in kinds
-        },
-    )
+    facts = {}
+    for name in names:
+        hosts = tuple(conductor.hostname for conductor in living if name in conductor.drivers)
+        interfaces = [i for host in hosts for i in served.get(host, ()) if i.hardware_type == name]
+        enabled: dict[str, tuple[str, ...]] = {}
+        defaults: dict[str, str | None] = {}
+        for kind in sorted({interface.kind for interface in interfaces}):
+            of_kind = [i for i in interfaces if i.kind == kind]
+            enabled[kind] = tuple(sorted({i.name for i in of_kind}))
+            defaults[kind] = next((i.name for i in of_kind if i.default), None)
+        facts[name] = DriverFacts(name=name, hosts=hosts, enabled=enabled, defaults=defaults)
+    return facts
 
 
 @functools.cache

@@ -36,6 +36,11 @@ _NOT_SENT: Final = (
     exceptions.SSLError,
 )
 
+_REFUSALS: Final = {  # of calls that the conductor did not read, by status
+    401: "it does not know [json_rpc]username with this password",
+    413: "the call is larger than its [json_rpc]max_body_size",
+}
+
 
 class _Connection(connection.HTTPConnection):
     def __init__(self, *args: Any, clock: Callable[[], float], **named: Any) -> None:
@@ -79,12 +84,23 @@ class JsonRpcChannel:
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
         try:
             response = self._posted(host, message, timeout_s)
-        except exceptions.ProtocolError as exc:
-            response = self._posted_again(host, message, timeout_s, exc)
+        except exceptions.ProtocolError as first:
+            silent = errors.ConductorSilent(
+                host=host, method=message["method"], reason="the connection broke"
+            )
+            if (instance := self._instances.get(host)) is None:
+                raise silent from first
+            try:
+                response = self._posted(host, message | {"instance": instance}, timeout_s)
+            except (errors.ConductorUnreached, exceptions.ProtocolError) as exc:
+                raise silent from exc
         if instance := response.headers.get(INSTANCE_HEADER):
             self._instances[host] = instance
         if response.status != 200:
-            raise errors.ConductorUnreached(host=host, reason=self._refusal(response.status))
+            reason = f"it refused the call with HTTP {response.status}"
+            raise errors.ConductorUnreached(
+                host=host, reason=_REFUSALS.get(response.status, reason)
+            )
         return _reply(host, message, response.data)
 
     def missing(self) -> list[str]:
@@ -100,7 +116,17 @@ class JsonRpcChannel:
         self, host: str, message: dict[str, Any], timeout_s: float
     ) -> urllib3.BaseHTTPResponse:
         """Raises ProtocolError after a lost connection, and the errors of ``call``."""
-        body = rows.dump_document(_document(message)).encode()
+        params = message["arguments"] | {
+            "context": message["context"], VERSION_KEY: message["version"],
+            HOST_KEY: message["host"],
+        }  # fmt: skip
+        if "instance" in message:
+            params[INSTANCE_KEY] = message["instance"]
+        document = {
+            "jsonrpc": "2.0", "id": message["call_id"], "method": message["method"],
+            "params": params,
+        }  # fmt: skip
+        body = rows.dump_document(document).encode()
         timeout = urllib3.Timeout(connect=CONNECT_S, read=timeout_s)
         try:
             return self._pool(host).urlopen(
@@ -108,54 +134,36 @@ class JsonRpcChannel:
                 retries=False, redirect=False,
             )  # fmt: skip
         except _NOT_SENT as exc:
-            raise errors.ConductorUnreached(host=host, reason=_reason(exc)) from exc
+            cause = exc.__cause__ or exc
+            reason = str(getattr(cause, "strerror", None) or cause)
+            is_late = isinstance(cause, TimeoutError | exceptions.ConnectTimeoutError)
+            if is_late and not isinstance(cause, exceptions.NewConnectionError):
+                reason = f"no connection within {CONNECT_S:g} s"
+            raise errors.ConductorUnreached(host=host, reason=reason) from exc
         except exceptions.ReadTimeoutError as exc:
             raise errors.ConductorSilent(
                 host=host, method=message["method"], reason=f"no answer within {timeout_s:g} s"
             ) from exc
 
-    def _posted_again(
-        self, host: str, message: dict[str, Any], timeout_s: float, first: Exception
-    ) -> urllib3.BaseHTTPResponse:
-        silent = errors.ConductorSilent(
-            host=host, method=message["method"], reason="the connection broke"
-        )
-        instance = self._instances.get(host)
-        if instance is None:
-            raise silent from first
-        try:
-            return self._posted(host, message | {"instance": instance}, timeout_s)
-        except (errors.ConductorUnreached, exceptions.ProtocolError) as exc:
-            raise silent from exc
-
     def _pool(self, host: str) -> urllib3.HTTPConnectionPool:
         with self._mutex:
-            pool = self._pools.get(host)
-            if pool is None:
-                pool = self._pools[host] = self._new_pool(*address(host))
+            if (pool := self._pools.get(host)) is not None:
+                return pool
+            name, port = address(host)
+            if self._conf.client_use_ssl:
+                pool = urllib3.HTTPSConnectionPool(
+                    name, port, maxsize=self._connections, ca_certs=self._conf.cafile,
+                    clock=self._clock,
+                    cert_reqs="CERT_NONE" if self._conf.insecure else "CERT_REQUIRED",
+                )  # fmt: skip
+                pool.ConnectionCls = _SecureConnection
+            else:
+                pool = urllib3.HTTPConnectionPool(
+                    name, port, maxsize=self._connections, clock=self._clock
+                )
+                pool.ConnectionCls = _Connection
+            self._pools[host] = pool
             return pool
-
-    def _new_pool(self, name: str, port: int) -> urllib3.HTTPConnectionPool:
-        if not self._conf.client_use_ssl:
-            plain = urllib3.HTTPConnectionPool(
-                name, port, maxsize=self._connections, clock=self._clock
-            )
-            plain.ConnectionCls = _Connection
-            return plain
-        secure = urllib3.HTTPSConnectionPool(
-            name, port, maxsize=self._connections, ca_certs=self._conf.cafile, clock=self._clock,
-            cert_reqs="CERT_NONE" if self._conf.insecure else "CERT_REQUIRED",
-        )  # fmt: skip
-        secure.ConnectionCls = _SecureConnection
-        return secure
-
-    def _refusal(self, status: int) -> str:
-        """Return why a conductor did not read the call."""
-        if status == 401:
-            return "it does not know [json_rpc]username with this password"
-        if status == 413:
-            return "the call is larger than its [json_rpc]max_body_size"
-        return f"it refused the call with HTTP {status}"
 
 
 def address(host: str) -> tuple[str, int]:
@@ -164,17 +172,6 @@ def address(host: str) -> tuple[str, int]:
     if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
         return name.strip("[]"), int(port)
     return host.strip("[]"), default.RPC_PORT
-
-
-def _document(message: dict[str, Any]) -> dict[str, Any]:
-    params = message["arguments"] | {
-        "context": message["context"], VERSION_KEY: message["version"], HOST_KEY: message["host"],
-    }  # fmt: skip
-    if "instance" in message:
-        params[INSTANCE_KEY] = message["instance"]
-    return {
-        "jsonrpc": "2.0", "id": message["call_id"], "method": message["method"], "params": params,
-    }  # fmt: skip
 
 
 def _reply(host: str, message: dict[str, Any], body: bytes) -> Mapping[str, Any]:
@@ -194,13 +191,3 @@ def _reply(host: str, message: dict[str, Any], body: bytes) -> Mapping[str, Any]
             host=host, method=message["method"], reason="its answer is no JSON-RPC"
         ) from exc
     return {"failure": failure}
-
-
-def _reason(exc: Exception) -> str:
-    """Return the cause of a failed connection."""
-    cause = exc.__cause__ or exc
-    if isinstance(cause, (TimeoutError, exceptions.ConnectTimeoutError)) and not isinstance(
-        cause, exceptions.NewConnectionError
-    ):
-        return f"no connection within {CONNECT_S:g} s"
-    return str(getattr(cause, "strerror", None) or cause)

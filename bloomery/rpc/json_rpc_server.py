@@ -25,7 +25,6 @@ from bloomery.http_server import bodies, server, tls
 from bloomery.http_server.connections import Limits
 from bloomery.http_server.login import HttpBasic
 from bloomery.http_server.server import Server, is_loopback, most_connections
-from bloomery.rpc import wire
 from bloomery.rpc.dispatch import Dispatcher
 
 LOG = logging.getLogger(__name__)
@@ -54,10 +53,18 @@ class JsonRpcServer:
         """Bind the address.  Raises CannotStart."""
         ours = conf.json_rpc
         strategy = ours.auth_strategy or conf.default.auth_strategy
-        _check_exposure(conf, strategy)
+        secure = tls.Settings(
+            group="json_rpc", switch="use_ssl", cert_file=ours.cert_file, key_file=ours.key_file,
+            ssl=conf.ssl,
+        )  # fmt: skip
+        settings = server.Settings(
+            host=ours.host_ip, port=ours.port, threads=conf.default.executor_thread_pool_size,
+            name="json-rpc", advice="choose another [json_rpc]host_ip or port",
+            tls=secure if ours.use_ssl else None,
+        )  # fmt: skip
         app = _Application(dispatcher, _logins(conf, strategy), ours.max_body_size * _MIB)
         most = min(most_connections(), _MOST_CONNECTIONS)
-        self._server = Server(app, _settings(conf), Limits(connections=most, kept_s=_KEPT_S))
+        self._server = Server(app, settings, Limits(connections=most, kept_s=_KEPT_S))
         name = dispatcher.host.removesuffix(f":{ours.port}")
         if is_loopback(ours.host_ip) and not is_loopback(name):
             LOG.warning(
@@ -139,10 +146,6 @@ class _Application:
             return _refused(None, PARSE_ERROR, "cannot parse the call: it is no JSON")
         if fault := _fault_of(document):
             return _refused(None, *fault)
-        reply = self._dispatcher.dispatch(self._message(document))
-        return _answer_to(document["id"], reply) if "id" in document else None
-
-    def _message(self, document: dict[str, Any]) -> dict[str, Any]:
         params = dict(document["params"])
         message = {
             "method": document["method"],
@@ -153,7 +156,19 @@ class _Application:
         }
         if (instance := params.pop(INSTANCE_KEY, None)) is not None:
             message["instance"] = instance
-        return message | {"arguments": params}
+        reply = self._dispatcher.dispatch(message | {"arguments": params})
+        if "id" not in document:
+            return None
+        if "failure" not in reply:
+            return {"jsonrpc": "2.0", "id": document["id"], "result": reply["result"]}
+        failure = reply["failure"]
+        code = _PROTOCOL_CODES.get(failure["class"], failure["status"])
+        answer = _refused(document["id"], code, failure["text"])
+        answer["error"]["data"] = {
+            "class": f"{CLASSES}{failure['class']}", "facts": failure["facts"],
+            "status": failure["status"],
+        }  # fmt: skip
+        return answer
 
 
 def _fault_of(document: Any) -> tuple[int, str] | None:
@@ -173,55 +188,28 @@ def _refused(call_id: Any, code: int, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text}}
 
 
-def _answer_to(call_id: Any, reply: wire.Reply) -> dict[str, Any]:
-    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": call_id}
-    if "failure" not in reply:
-        return answer | {"result": reply["result"]}
-    failure = reply["failure"]
-    code = _PROTOCOL_CODES.get(failure["class"], failure["status"])
-    data = {
-        "class": f"{CLASSES}{failure['class']}", "facts": failure["facts"],
-        "status": failure["status"],
-    }  # fmt: skip
-    return answer | {"error": {"code": code, "message": failure["text"], "data": data}}
-
-
 # -------------------------------------------------------------------------------------- login
 
 
-def _settings(conf: Conf) -> server.Settings:
-    ours = conf.json_rpc
-    secure = tls.Settings(
-        group="json_rpc", switch="use_ssl", cert_file=ours.cert_file, key_file=ours.key_file,
-        ssl=conf.ssl,
-    )  # fmt: skip
-    return server.Settings(
-        host=ours.host_ip, port=ours.port, threads=conf.default.executor_thread_pool_size,
-        name="json-rpc", advice="choose another [json_rpc]host_ip or port",
-        tls=secure if ours.use_ssl else None,
-    )  # fmt: skip
-
-
 def _logins(conf: Conf, strategy: str) -> HttpBasic | None:
+    """Return the logins of callers; without logins the server listens on loopback alone.
+
+    [json_rpc]insecure_listen allows more.  Raises CannotStart.
+    """
+    ours = conf.json_rpc
     if strategy == "noauth":
-        return None
+        if ours.insecure_listen or is_loopback(ours.host_ip):
+            return None
+        raise errors.CannotStart(
+            reason=f"cannot listen for JSON-RPC on {ours.host_ip} with auth_strategy noauth: "
+            "whoever reaches it would order machines about; set [json_rpc]auth_strategy = "
+            "http_basic, or [json_rpc]host_ip = 127.0.0.1, or [json_rpc]insecure_listen = true if "
+            "the network is yours alone"
+        )
     if strategy != "http_basic":
         raise errors.CannotStart(
             reason=f"cannot use auth_strategy = {strategy} for JSON-RPC: set "
             "[json_rpc]auth_strategy = http_basic"
         )
-    path = Path(conf.json_rpc.http_basic_auth_user_file)
+    path = Path(ours.http_basic_auth_user_file)
     return HttpBasic(path, option="[json_rpc]http_basic_auth_user_file")
-
-
-def _check_exposure(conf: Conf, strategy: str) -> None:
-    """Refuse an address beyond loopback without logins, unless the operator allows it."""
-    host = conf.json_rpc.host_ip
-    if strategy != "noauth" or conf.json_rpc.insecure_listen or is_loopback(host):
-        return
-    raise errors.CannotStart(
-        reason=f"cannot listen for JSON-RPC on {host} with auth_strategy noauth: whoever reaches "
-        "it would order machines about; set [json_rpc]auth_strategy = http_basic, or "
-        "[json_rpc]host_ip = 127.0.0.1, or [json_rpc]insecure_listen = true if the network is "
-        "yours alone"
-    )

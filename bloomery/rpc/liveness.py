@@ -70,22 +70,20 @@ class Liveness:
         so that a pause of this process makes no conductor dead.  A new conductor is alive if it is
         online.
         """
+        judged = []
         with self._mutex:
-            return [self._judge(conductor, asked_at) for conductor in conductors]
-
-    def _judge(self, conductor: Conductor, asked_at: float) -> Conductor:
-        pulse = self._pulses[conductor.hostname] = self._pulse(conductor, asked_at)
-        alive = conductor.online and pulse.silent_s < self._timeout_s
-        return dataclasses.replace(conductor, alive=alive, silent_s=pulse.silent_s)
-
-    def _pulse(self, conductor: Conductor, asked_at: float) -> _Pulse:
-        before = self._pulses.get(conductor.hostname)
-        if before is None or before.heartbeat != conductor.heartbeat:
-            return _Pulse(heartbeat=conductor.heartbeat, seen_at=self._clock())
-        if asked_at <= before.seen_at:
-            return before  # another thread has polled meanwhile
-        gap_s = min(asked_at - before.seen_at, self._longest_gap_s)
-        return dataclasses.replace(before, seen_at=asked_at, silent_s=before.silent_s + gap_s)
+            for each in conductors:
+                pulse = self._pulses.get(each.hostname)
+                if pulse is None or pulse.heartbeat != each.heartbeat:
+                    pulse = _Pulse(heartbeat=each.heartbeat, seen_at=self._clock())
+                elif asked_at > pulse.seen_at:  # else another thread has polled meanwhile
+                    gap_s = min(asked_at - pulse.seen_at, self._longest_gap_s)
+                    silent_s = pulse.silent_s + gap_s
+                    pulse = dataclasses.replace(pulse, seen_at=asked_at, silent_s=silent_s)
+                self._pulses[each.hostname] = pulse
+                alive = each.online and pulse.silent_s < self._timeout_s
+                judged.append(dataclasses.replace(each, alive=alive, silent_s=pulse.silent_s))
+        return judged
 
     def is_dead(self, conductor: Conductor) -> bool:
         """Did the counter of a judged conductor stand still for the time-out?

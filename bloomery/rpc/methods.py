@@ -79,11 +79,17 @@ def since(
 
 def list_methods(contract: type[Any]) -> dict[str, Method]:
     """Return the methods of a contract by name."""
-    return {
-        name: _method(name, function)
-        for name, function in inspect.getmembers(contract, inspect.isfunction)
-        if hasattr(function, _MARK)
-    }
+    methods = {}
+    for name, function in inspect.getmembers(contract, inspect.isfunction):
+        if (facts := getattr(function, _MARK, None)) is not None:
+            _self, _request, *parameters = inspect.signature(function).parameters.values()
+            methods[name] = Method(
+                name=name,
+                parameters=tuple(each.name for each in parameters),
+                required=frozenset(each.name for each in parameters if each.default is each.empty),
+                **facts,
+            )
+    return methods
 
 
 def parsed(version: str) -> tuple[int, int]:
@@ -95,15 +101,3 @@ def parsed(version: str) -> tuple[int, int]:
 def understands(own: str, other: str) -> bool:
     """Does contract ``own`` support a call of version ``other``?"""
     return parsed(own)[0] == parsed(other)[0] and parsed(other) <= parsed(own)
-
-
-def _method(name: str, function: Callable[..., Any]) -> Method:
-    _self, _request, *parameters = inspect.signature(function).parameters.values()
-    return Method(
-        name=name,
-        parameters=tuple(parameter.name for parameter in parameters),
-        required=frozenset(
-            parameter.name for parameter in parameters if parameter.default is parameter.empty
-        ),
-        **getattr(function, _MARK),
-    )

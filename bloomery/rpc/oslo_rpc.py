@@ -100,33 +100,21 @@ class OsloServer:
     def _end(self, returns: bool) -> None:
         self._server.stop()
         self._server._work_executor.shutdown(wait=True)  # noqa: SLF001  those acknowledge, too
-        self._cancel_fanout()
-        self._server.wait()
-        self._answer_last_calls()
-        if not returns:
-            self._delete_queue()
-        self._transport.cleanup()
-
-    def _cancel_fanout(self) -> None:
-        """Cancel the consumer of the queue that oslo.messaging deletes with the connection.
-
-        The broker would otherwise cancel it, and each stop would log a warning.
-        """
+        # oslo.messaging deletes the fanout queue with the connection.  The broker would cancel its
+        # consumer, and each stop would log a warning.
         if (listener := self._listener) is not None:
             for consumer, tag in listener.conn._consumers.items():  # noqa: SLF001
                 if consumer.type == "fanout":
                     with contextlib.suppress(*_BROKER_FAULTS):
                         consumer.cancel(tag)
-
-    def _answer_last_calls(self) -> None:
-        """Answer the calls between the last poll of the queue and the end of the connection.
-
-        oslo.messaging acknowledges a call on arrival, and drops these: their callers would wait for
-        the time-out.
-        """
-        if (listener := self._listener) is not None:
-            while listener.incoming:
-                self._server._process_incoming([listener.incoming.pop(0)])  # noqa: SLF001
+        self._server.wait()
+        # oslo.messaging acknowledges a call on arrival, and drops the calls between the last poll
+        # of the queue and the end of the connection: their callers would wait for the time-out.
+        while listener is not None and listener.incoming:
+            self._server._process_incoming([listener.incoming.pop(0)])  # noqa: SLF001
+        if not returns:
+            self._delete_queue()
+        self._transport.cleanup()
 
     @property
     def _listener(self) -> Any:
@@ -228,7 +216,12 @@ class OsloChannel:
         cannot arrive.
         """
         if self._can_hear.is_set():
-            return self.is_connected or self._is_connected_again()
+            give_up_at = time.monotonic() + _RECONNECT_S
+            while not self.is_connected:
+                if time.monotonic() >= give_up_at:
+                    return False
+                time.sleep(_LOOK_S)
+            return True
         with self._mutex:
             is_first = self._connecting is None
             if self._connecting is None:
@@ -237,14 +230,6 @@ class OsloChannel:
                 )
                 self._connecting.start()
         return self._can_hear.wait(CONNECT_S if is_first else 0.0) or self._can_hear.wait(0.5)
-
-    def _is_connected_again(self) -> bool:
-        give_up_at = time.monotonic() + _RECONNECT_S
-        while not self.is_connected:
-            if time.monotonic() >= give_up_at:
-                return False
-            time.sleep(_LOOK_S)
-        return True
 
     def _connect(self) -> None:
         driver = self._transport._driver  # noqa: SLF001  oslo.messaging has no public name

@@ -7,10 +7,17 @@ API and conductors compute the same ring from the same rows.  Rows are cached fo
 
 Groups are strict: conductors of other groups do not stand in.  Each read also updates liveness
 (``liveness``); a process without a conductor polls in a thread.
+
+All processes of a site must have the same options of the ring.  A conductor stores its own when it
+starts and no other one lives; later processes compare.
+
+    ring.option_differences(conn, conf)
+    # ["[DEFAULT]hash_partition_exponent is 6 here and 5 for the conductors of this site"]
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -23,9 +30,9 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
-from bloomery.db import conductors
+from bloomery.db import conductors, settings
 from bloomery.db.engine import Database
-from bloomery.model.conductor import Conductor, EnabledInterface
+from bloomery.model.conductor import Conductor
 from bloomery.model.node import RingKey
 from bloomery.rpc import drivers
 from bloomery.rpc.drivers import DriverFacts
@@ -34,6 +41,13 @@ from bloomery.rpc.liveness import Liveness
 LOG = logging.getLogger(__name__)
 
 _MOST_PLACED: Final = 100_000  # nodes with cached hosts: 20 MB
+_SETTING: Final = "ring_options"
+_OPTIONS: Final = (  # group, option: assignment of nodes, and time-outs of liveness
+    ("DEFAULT", "hash_partition_exponent"),
+    ("DEFAULT", "hash_ring_algorithm"),
+    ("conductor", "heartbeat_timeout"),
+)
+_TIMES: Final = (("DEFAULT", "hash_ring_reset_interval"), ("conductor", "heartbeat_interval"))
 
 
 class _Hosts:
@@ -51,27 +65,20 @@ class _Hosts:
     def host_of(self, uuid: str) -> str:
         if len(self.hosts) == 1:
             return self.hosts[0]
-        host = self._placed.get(uuid)
-        if host is None:
-            if len(self._placed) >= _MOST_PLACED:
-                self._placed.clear()
-            host = self._placed[uuid] = self._place(uuid)
-        return host
-
-    def _place(self, uuid: str) -> str:
+        if (host := self._placed.get(uuid)) is not None:
+            return host
         if self._ring is None:
-            self._ring = self._make_ring()
-        return str(next(iter(self._ring.get_nodes(uuid.encode()))))
+            from tooz import hashring  # one host needs no ring, and no import of tooz
 
-    def _make_ring(self) -> Any:
-        """Build a ring.  One host needs none, and no import of tooz."""
-        from tooz import hashring
-
-        return hashring.HashRing(
-            self.hosts,
-            partitions=2**self._options.hash_partition_exponent,
-            hash_function=self._options.hash_ring_algorithm,
-        )
+            self._ring = hashring.HashRing(
+                self.hosts,
+                partitions=2**self._options.hash_partition_exponent,
+                hash_function=self._options.hash_ring_algorithm,
+            )
+        if len(self._placed) >= _MOST_PLACED:
+            self._placed.clear()
+        host = self._placed[uuid] = str(next(iter(self._ring.get_nodes(uuid.encode()))))
+        return host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,15 +169,10 @@ class Ring:
             registered = conductors.list_all(conn)
             served = conductors.list_interfaces(conn)
         judged = tuple(self.liveness.judge(registered, asked_at))
-        return self._viewed(judged, served)
-
-    def _viewed(
-        self, judged: tuple[Conductor, ...], served: dict[str, list[EnabledInterface]]
-    ) -> _View:
         living = [conductor for conductor in judged if conductor.alive]
-        hosts = {key: _Hosts(names, self._options) for key, names in _hosts(living).items()}
-        if _names(self._hosts) != _names(hosts):
-            self._hosts = hosts
+        names = _hosts(living)
+        if {key: of_kind.hosts for key, of_kind in self._hosts.items()} != names:
+            self._hosts = {key: _Hosts(hosts, self._options) for key, hosts in names.items()}
             self.epoch += 1
         return _View(
             read_at=self._clock(), conductors=judged, hosts=self._hosts,
@@ -324,10 +326,6 @@ def absence(conductor: Conductor) -> str:
     return f"{conductor.hostname} sent no heartbeat for {conductor.silent_s:.0f} s"
 
 
-def _names(hosts: dict[tuple[str, str], _Hosts]) -> dict[tuple[str, str], tuple[str, ...]]:
-    return {key: of_kind.hosts for key, of_kind in hosts.items()}
-
-
 def _hosts(living: Iterable[Conductor]) -> dict[tuple[str, str], tuple[str, ...]]:
     hosts: dict[tuple[str, str], tuple[str, ...]] = {}
     for conductor in living:
@@ -335,3 +333,40 @@ def _hosts(living: Iterable[Conductor]) -> dict[tuple[str, str], tuple[str, ...]
             key = (conductor.conductor_group, driver)
             hosts[key] = (*hosts.get(key, ()), conductor.hostname)
     return hosts
+
+
+# -------------------------------------------------------------------------- options of the ring
+
+
+def store_options(conn: sa.Connection, conf: Conf) -> None:
+    """Store our options as the site's."""
+    options = {
+        name: getattr(getattr(conf, group.lower()), name) for group, name in (*_OPTIONS, *_TIMES)
+    }
+    settings.put(conn, _SETTING, json.dumps(options, sort_keys=True))
+
+
+def option_differences(conn: sa.Connection, conf: Conf) -> list[str]:
+    """Return differences that assign a node twice, or declare conductors dead too early."""
+    return _differences(conn, conf, _OPTIONS)
+
+
+def time_differences(conn: sa.Connection, conf: Conf) -> list[str]:
+    """Return differences that only delay some of the processes."""
+    return _differences(conn, conf, _TIMES)
+
+
+def _differences(
+    conn: sa.Connection, conf: Conf, options: tuple[tuple[str, str], ...]
+) -> list[str]:
+    stored = settings.find(conn, _SETTING)
+    of_site: dict[str, Any] = {} if stored is None else json.loads(stored)
+    sentences = []
+    for group, name in options:
+        ours = getattr(getattr(conf, group.lower()), name)
+        if name in of_site and of_site[name] != ours:
+            sentences.append(
+                f"[{group}]{name} is {ours} here and {of_site[name]} for the conductors of this "
+                "site"
+            )
+    return sentences

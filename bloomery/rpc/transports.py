@@ -12,7 +12,7 @@ calls from memory (``dispatch``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from bloomery import errors
 from bloomery.conf import Conf, default
@@ -86,8 +86,16 @@ def build_client(
     """
     if conf.default.rpc_transport == default.NONE:
         return InProcess(local or {})
+    if conf.default.rpc_transport == default.JSON_RPC:
+        from bloomery.rpc import json_rpc_client
+
+        channel: Channel = json_rpc_client.JsonRpcChannel(conf)
+    else:
+        from bloomery.rpc import oslo_rpc
+
+        channel = oslo_rpc.OsloChannel(conf, config_files)
     return Remote(
-        _channel(conf, config_files),
+        channel,
         contract.METHODS,
         cap=cap(conf, contract.RELEASES, contract.VERSION),
         limits=CallLimits(threads or conf.serving_threads),
@@ -128,14 +136,3 @@ def cap(conf: Conf, releases: Mapping[str, str], own: str) -> Cap:
             f"{', '.join(releases)}"
         )
     return Cap(version=releases[pin], release=pin)
-
-
-def _channel(conf: Conf, config_files: Sequence[str]) -> Channel:
-    if conf.default.rpc_transport == default.JSON_RPC:
-        from bloomery.rpc import json_rpc_client
-
-        return json_rpc_client.JsonRpcChannel(conf)
-    from bloomery.rpc import oslo_rpc
-
-    channel: Any = oslo_rpc.OsloChannel(conf, config_files)
-    return channel  # type: ignore[no-any-return]

@@ -48,18 +48,16 @@ class Call:
 
 def read_call(message: Mapping[str, Any]) -> Call:
     """Parse a message.  Raises CallMalformed."""
-    texts = {name: _text(message, name) for name in ("method", "version", "call_id", "host")}
+    texts: dict[str, Any] = {
+        name: message.get(name) for name in ("method", "version", "call_id", "host")
+    }
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise errors.CallMalformed(reason=f"{name} is no text")
     arguments = message.get("arguments")
     if not isinstance(arguments, Mapping):
         raise errors.CallMalformed(reason="arguments is no object")
     return Call(request=read_request(message.get("context")), arguments=arguments, **texts)
-
-
-def _text(message: Mapping[str, Any], name: str) -> str:
-    value = message.get(name)
-    if not isinstance(value, str):
-        raise errors.CallMalformed(reason=f"{name} is no text")
-    return value
 
 
 def packed_request(request: Request) -> dict[str, Any]:
@@ -87,9 +85,8 @@ def replied(result: Any) -> Reply:
 def failed(error: errors.Failure) -> Reply:
     """Return the reply that raises ``error`` again; facts with secret names are masked."""
     name, facts = error.packed()
-    packed = {
-        "class": name, "facts": _plain(facts), "text": str(error), "status": error.status,
-    }  # fmt: skip
+    masked: dict[str, Any] = secrets.mask(json.loads(json.dumps(facts, default=str)))
+    packed = {"class": name, "facts": masked, "text": str(error), "status": error.status}
     return {"failure": packed}
 
 
@@ -103,8 +100,3 @@ def unpacked(reply: Mapping[str, Any]) -> Any:
     )
     error.args = (packed["text"],)
     raise error
-
-
-def _plain(facts: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = secrets.mask(json.loads(json.dumps(facts, default=str)))
-    return plain

@@ -18,7 +18,7 @@ from bloomery.conductor import process_identity
 from bloomery.conf import Conf
 from bloomery.db import conductors, engines, schema
 from bloomery.db.engine import Database
-from bloomery.rpc import ring_options
+from bloomery.rpc import ring
 from bloomery.state_dir import StateDir
 
 SEVERITIES: Final = ("success", "warning", "failure")
@@ -115,8 +115,8 @@ def _release(process: str | None) -> str:
 def _ring(site: Site) -> Result:
     """Compare the options that all processes of a site share."""
     with site.db.read() as conn:
-        differences = ring_options.differences(conn, site.settings)
-        times = ring_options.other_times(conn, site.settings)
+        differences = ring.option_differences(conn, site.settings)
+        times = ring.time_differences(conn, site.settings)
     if differences:
         return Result("options of the site", "failure", "; ".join(differences))
     if times:

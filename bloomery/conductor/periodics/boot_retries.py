@@ -51,8 +51,8 @@ def run(runtime: ConductorRuntime, watch: timeouts.Watch) -> None:
 
 def _retry(runtime: ConductorRuntime, uuid: str, lasts: timedelta) -> None:
     context = tasks.background_context(runtime)
-    with tasks.shared(context, uuid) as look:
-        if not _is_due(look, lasts):
+    with tasks.shared(context, uuid) as task:
+        if not _is_due(task, lasts):
             return
     with (
         runtime.workers.slot(allow_reserved=False) as slot,

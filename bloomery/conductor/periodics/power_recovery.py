@@ -26,12 +26,12 @@ LONGEST_PAUSE: Final = 4  # intervals between two polls of a silent node
 _ON_TIME: Final = 0.5  # intervals that a poll may be early
 
 
-class Turn(NamedTuple):
+class PollState(NamedTuple):
     """When a faulty node is due, how often it was polled, and when last."""
 
     due_at: float
-    asked: int
-    asked_at: datetime | None = None
+    polls: int
+    polled_at: datetime | None = None
 
 
 class PowerRecovery:
@@ -51,7 +51,7 @@ class PowerRecovery:
         ours = runtime.conf.conductor
         self._runtime, self._clock = runtime, clock
         self._interval_s = float(ours.power_failure_recovery_interval)
-        self._turns: dict[str, Turn] = {}
+        self._states: dict[str, PollState] = {}
         self._lane = Lane(
             runtime.workers, self._ask,
             most=min(ours.periodic_max_workers, ours.workers_pool_size // 2),
@@ -67,15 +67,15 @@ class PowerRecovery:
             keys = nodes.list_with_fault(conn, POWER_FAILURE)
         faulty = self._runtime.list_served(keys)
         now = self._clock()
-        for uuid in self._turns.copy().keys() - set(faulty):
-            self._turns.pop(uuid, None)
+        for uuid in self._states.copy().keys() - set(faulty):
+            self._states.pop(uuid, None)
         for uuid in faulty:
-            self._turns.setdefault(uuid, Turn(due_at=now, asked=0))
+            self._states.setdefault(uuid, PollState(due_at=now, polls=0))
         latest = now + self._interval_s * _ON_TIME
         due = sorted(
-            (turn.due_at, uuid)
-            for uuid, turn in self._turns.copy().items()
-            if turn.due_at < latest or self._has_changed(uuid, turn.asked_at)
+            (state.due_at, uuid)
+            for uuid, state in self._states.copy().items()
+            if state.due_at < latest or self._has_changed(uuid, state.polled_at)
         )
         gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
         self._lane.walk((uuid for _, uuid in due), gap_s)
@@ -86,11 +86,11 @@ class PowerRecovery:
 
     def lag_s(self) -> float:
         """Return for how many seconds the oldest poll is overdue."""
-        due_at = min((turn.due_at for turn in self._turns.copy().values()), default=None)
+        due_at = min((state.due_at for state in self._states.copy().values()), default=None)
         return 0.0 if due_at is None else max(self._clock() - due_at, 0.0)
 
     def suspects(self) -> int:
-        return len(self._turns)
+        return len(self._states)
 
     def _has_changed(self, uuid: str, since: datetime | None) -> bool:
         """Return whether the BMC answered, or the row changed, since the last poll."""
@@ -112,10 +112,10 @@ class PowerRecovery:
             with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
                 _recover(task)
         finally:
-            asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
-            pause_s = self._interval_s * min(2 ** (asked - 1), LONGEST_PAUSE)
+            polls = self._states[uuid].polls + 1 if uuid in self._states else 1
+            pause_s = self._interval_s * min(2 ** (polls - 1), LONGEST_PAUSE)
             due_at = self._clock() + pause_s
-            self._turns[uuid] = Turn(due_at=due_at, asked=asked, asked_at=steady.now())
+            self._states[uuid] = PollState(due_at=due_at, polls=polls, polled_at=steady.now())
 
 
 def _recover(task: TaskManager) -> None:

@@ -254,7 +254,7 @@ def worker_pool_full(scene):
             with contextlib.suppress(errors.NoFreeConductorWorker):
                 slots.enter_context(runtime.workers.slot())
                 continue
-            runner.take_turn(SimpleNamespace(task=task))
+            runner.start_attempt(SimpleNamespace(task=task))
     runtime.workers.missing_since[node] -= AGO
     return node
 

@@ -105,13 +105,13 @@ def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
         if len(seen) < 2:
             raise errors.NodeLocked(node=node, holder="somebody")
 
-    context.take_turn(node, attempt)
+    context.wait_in_queue(node, attempt)
     runtime.node_locks.leave(node)
     assert seen == [1, 2]
     assert runtime.node_locks.places.take()
     seen.clear()
     with pytest.raises(errors.NodeLocked):
-        context.take_turn(node, attempt)
+        context.wait_in_queue(node, attempt)
     runtime.node_locks.places.give_back()
     runtime.node_locks.places.give_back()
     assert (runtime.node_locks.places.in_use, runtime.node_locks.in_use, len(seen)) == (0, 0, 1)

@@ -16,7 +16,7 @@ from bloomery.conductor.process_identity import ProcessIdentity
 from bloomery.conductor.registration import STILL_FOR_BEATS, Registration
 from bloomery.db import conductors, locks
 from bloomery.outcome import Again
-from bloomery.rpc import ring_options
+from bloomery.rpc import ring
 from tests.kit.clock import HandClock
 from tests.kit.machines.scripted import Script, in_turn
 from tests.kit.probes import bmc_probes, life_probes
@@ -94,8 +94,8 @@ def test_another_ring_after_the_dead_becomes_that_of_the_site(site: Site) -> Non
     waited_s = STILL_FOR_BEATS * site.runtime.conf.conductor.heartbeat_interval
     assert newcomer.clock() - began == pytest.approx(waited_s)
     with site.db.read() as conn:
-        assert ring_options.differences(conn, newcomer.runtime.conf) == []
-        assert "is md5 here and sha256" in ring_options.differences(conn, site.runtime.conf)[0]
+        assert ring.option_differences(conn, newcomer.runtime.conf) == []
+        assert "is md5 here and sha256" in ring.option_differences(conn, site.runtime.conf)[0]
 
 
 def test_other_times_of_the_ring_are_warned_of(

@@ -15,7 +15,7 @@ from bloomery.cli.main import main
 from bloomery.conductor import process_identity
 from bloomery.db import conductors, schema, settings
 from bloomery.db.engine import Database
-from bloomery.rpc import ring_options
+from bloomery.rpc import ring
 from bloomery.state_dir import StateDir
 
 SITE_CHECKS = ["configuration", "database schema", "conductors", "options of the site",
@@ -132,7 +132,7 @@ def test_other_options_than_those_of_the_running_conductors_are_a_failure(
     ours = conf.Conf()
     other = dataclasses.replace(ours.default, hash_partition_exponent=7)
     theirs = dataclasses.replace(ours, default=other)
-    db.transact(lambda conn: ring_options.note(conn, theirs))
+    db.transact(lambda conn: ring.store_options(conn, theirs))
     result = check(state, "--json")
     assert result.exit_code == 2
     assert "hash_partition_exponent" in results(result)["options of the site"][1]
