@@ -50,7 +50,7 @@ class AllocationQueue:
         return starts
 
     def next(self) -> Entry | None:
-        """Return the next entry; None stops the worker."""
+        """Return the next entry, or None, which stops the worker."""
         with self._mutex:
             if self._entries and not self._closed:
                 return self._entries.popleft()

@@ -79,7 +79,7 @@ def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = No
 
 
 def _runbook(task: TaskManager) -> Runbook | None:
-    """Return the node's runbook; None where the interfaces choose the steps.
+    """Return the node's runbook, or None if the interfaces choose the steps.
 
     Raises RunbookNotFound, InvalidRunbook, MissingParameterValue.
     """

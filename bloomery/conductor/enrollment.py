@@ -43,7 +43,7 @@ ADOPTION: Final = internal_step("deploy", "adopt")
 
 
 def verify_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step] | None:
-    """Return the power check and the verify steps; None moves a node without a flow."""
+    """Return the power check and the verify steps, or None for a node that needs no flow."""
     if task.node.provision_state != State.ENROLL:
         return None
     overrides = task.runtime.conf.conductor.verify_step_priority_override

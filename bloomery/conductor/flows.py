@@ -39,7 +39,7 @@ from bloomery.outcome import Done, Outcome
 
 
 def open_runs(task: TaskManager) -> list[StepRun]:
-    """Return the rows of the node's unfinished flow in order; [] where there is none."""
+    """Return the rows of the node's unfinished flow, if any, in order."""
     with task.runtime.db.read() as conn:
         return step_rows.list_open(conn, task.node.uuid)
 

@@ -91,7 +91,7 @@ def _read(task: TaskManager, *parts: Callable[[base.DriverTask], Outcome | None]
 
 
 def read_if_supported(task: TaskManager, read_part: Callable[[base.DriverTask], T]) -> T | None:
-    """Return what the driver reads; None where the driver or the BMC cannot."""
+    """Return what the driver reads, or None if the driver or the BMC cannot."""
     try:
         return read_part(task)
     except errors.UnsupportedDriverExtension:

@@ -149,7 +149,7 @@ class Lane:
             raise
 
     def _next(self) -> str | None:
-        """Return the next node when it is due; None ends the worker.
+        """Return the next node when it is due, or None, which ends the worker.
 
         The worker leaves the count under the same lock, so that a concurrent ``put`` can spawn
         another.

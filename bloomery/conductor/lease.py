@@ -71,7 +71,7 @@ class Lease:
         self._suspended = False
 
     def renew(self, *, since: float | None = None) -> None:
-        """Renew the lease as of ``since``, the start of the committed heartbeat; None: now."""
+        """Renew the lease as of ``since``, the start of the committed heartbeat, or now."""
         self._renewed = self.now() if since is None else since
 
     def suspend(self) -> None:
@@ -85,7 +85,7 @@ class Lease:
     def require(self, node: str, holder: str, incarnation: str | None = None) -> None:
         """Raise LockLost if the lease ran out or was revoked: the caller must not write to a BMC.
 
-        ``incarnation``: that of the reservation; None: the present one.
+        ``incarnation``: that of the reservation, by default the current one.
         """
         silent_s = self.now() - self._renewed
         if self._revoked:

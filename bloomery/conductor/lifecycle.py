@@ -170,7 +170,7 @@ class ConductorService:
         runtime.timers.after(0, runtime.workers.spawn, recovery.adopt_all, runtime, recovery.CRASH)
 
     def missing(self) -> list[str]:
-        """Return the reasons why the conductor is not ready; [] where it is."""
+        """Return the reasons, if any, why the conductor is not ready."""
         conductors = self.runtime.ring
         try:
             conductors.refresh()

@@ -71,7 +71,7 @@ class NodeLocks:
     def enter(
         self, uuid: str, timeout_s: float, *, patient: bool = False, in_place: bool = False,
     ) -> bool:  # fmt: skip
-        """Wait up to ``timeout_s`` for the node; False when the time is up.
+        """Wait up to ``timeout_s`` for the node; return whether the caller has it.
 
         A waiting caller takes a place, unless it is ``patient`` or already ``in_place``.  Raises
         TooManyWaiting at the limits, which ``patient`` callers are exempt from.

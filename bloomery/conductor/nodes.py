@@ -210,7 +210,7 @@ def add_traits(context: Context, node_uuid: str, traits: list[str], replace: boo
 
 
 def remove_traits(context: Context, node_uuid: str, traits: list[str] | None) -> None:
-    """Remove these traits; None removes all.  Raises NodeTraitNotFound.  One commit."""
+    """Remove these traits, by default all.  Raises NodeTraitNotFound.  One commit."""
     event = CrudEvent(context, "node", node_uuid, "update", {"traits": []})
 
     def change(node: Node) -> Json:

@@ -69,7 +69,7 @@ class Phase:
 
 
 def ends_with(event: str | None) -> Callable[[TaskManager, Mapping[str, Any]], Transition]:
-    """Return a ``finish`` that only fires ``event``; None keeps the provision state."""
+    """Return a ``finish`` that only fires ``event``, or keeps the provision state."""
     return lambda _task, _result: Transition(event=event)
 
 

@@ -77,7 +77,7 @@ def ours() -> ProcessIdentity:
 
 
 def decoded(text: str | None) -> ProcessIdentity | None:
-    """Return the identity in a row; None where it is missing or unreadable."""
+    """Return the identity in a row, or None if it is missing or unreadable."""
     try:
         facts = json.loads(text or "")
         return ProcessIdentity(**{name: facts[name] for name in facts if name in _FACTS})

@@ -124,7 +124,7 @@ class Registration:
         }
 
     def _living(self, before: dict[str, int]) -> list[str]:
-        """Watch the counters; return the names whose counters move, or [] when all stood still."""
+        """Watch the counters; return the names whose counters move."""
         interval_s = self._runtime.conf.conductor.heartbeat_interval
         give_up_at = self._clock() + STILL_FOR_BEATS * interval_s
         while before and self._clock() < give_up_at:
@@ -181,7 +181,7 @@ class Registration:
     # ------------------------------------------------------------------------ signs of life
 
     def beat(self, *, online: bool) -> bool:
-        """Write a heartbeat, which renews the lease.  False: this incarnation is over."""
+        """Write a heartbeat, which renews the lease; return whether this incarnation goes on."""
         runtime, incarnation = self._runtime, self._incarnation
         began = runtime.lease.now()
         is_ours = self._db.transact(

@@ -471,7 +471,7 @@ def _silent_since(flow: Flow, ends: datetime) -> datetime:
 
 
 def _has_answered(flow: Flow, since: datetime) -> bool:
-    """Return whether the node's BMC has answered since; False for an invalid driver_info."""
+    """Return whether the node's BMC has answered since; an invalid driver_info has no BMC."""
     try:
         task = flow.task.child or flow.task
         return task.driver.power.has_answered(task, since)
@@ -507,7 +507,7 @@ def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
 
 
 def _postpone(flow: Flow, run: StepRun, exc: Exception) -> bool:
-    """Postpone the attempt because the BMC is silent; False where the step must fail."""
+    """Postpone the attempt because the BMC is silent; return whether the step may wait."""
     budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
         return False

@@ -179,7 +179,7 @@ class TaskManager:
 
     @property
     def fsm(self) -> states.Machine | None:
-        """The state machine in the node's state; None after the release."""
+        """The state machine in the node's state, or None after the release."""
         return None if self.node is None else transition.machine_at(self.node)
 
     @property

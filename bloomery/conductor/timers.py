@@ -67,7 +67,7 @@ class Timers:
             self._wake.notify()
 
     def due_at(self) -> float | None:
-        """Return the time of the next call on the clock; None: there is none."""
+        """Return the time of the next call on the clock, or None if there is none."""
         return self._due[0][0] if self._due else None
 
     def call_next(self, *, waits: bool = False) -> bool:

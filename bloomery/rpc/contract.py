@@ -10,9 +10,8 @@ declares.  Callers get errors as the same class.  There are three kinds of metho
   committed when the method returns; row, event rows and release of the lock are one commit;
 - **orders**: a transition or a flow's first row is committed and a worker has been started when the
   method returns; the node shows the result (state, last_error, history, events);
-- **questions**: answered when the method returns; a worker calls the BMC, for at most 30 s, after
-at
-  most 30 s in the queue.
+- **questions**: answered when the method returns; a worker calls the BMC, for at most 30 s,
+  after at most 30 s in the queue.
 
 Any method about a node may also raise: NodeNotFound (404), NodeLocked (409: the node stayed locked
 for ``wait_s``; not for questions without a lock), DriverNotFound (404) and
@@ -105,7 +104,7 @@ class Records(Protocol):
         node_uuid: str,
         traits: list[str] | None,
     ) -> None:
-        """Remove these traits; None: all.  Raises NodeTraitNotFound (404), nothing is removed."""
+        """Remove these traits, by default all; on NodeTraitNotFound (404) none is removed."""
 
     @since("1.0")
     def create_record(self, request: Request, noun: str, values: Json) -> None:
@@ -296,7 +295,7 @@ class Power(Protocol):
 
     @since("1.0", question=True)
     def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
-        """Return {"type": kind, "url": URL} from the driver; None while it is off.
+        """Return {"type": kind, "url": URL} from the driver, or None while it is off.
 
         Needs no lock.  Raises the errors of the console's ``validate``.
         """
@@ -415,7 +414,7 @@ class Hardware(Protocol):
     def detach_virtual_media(
         self, request: Request, node_uuid: str, device_types: list[str] | None
     ) -> None:
-        """Order the ejection of images; None: from all devices.  A failure goes to last_error."""
+        """Order the ejection of images, by default of all.  A failure goes to last_error."""
 
     @since("1.0", question=True)
     def get_virtual_media(self, request: Request, node_uuid: str) -> list[Json]:

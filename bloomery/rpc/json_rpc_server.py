@@ -139,7 +139,7 @@ class _Application:
         return None
 
     def _reply(self, body: bytes) -> dict[str, Any] | None:
-        """Return the answer to a body; None: the caller wants none."""
+        """Return the answer to a body, or None if the caller wants none."""
         try:
             document = rows.load_document(body.decode())
         except (ValueError, RecursionError):

@@ -118,7 +118,7 @@ class OsloServer:
 
     @property
     def _listener(self) -> Any:
-        """Return the listener of RabbitMQ; None for another broker."""
+        """Return the listener of RabbitMQ, or None for another broker."""
         # oslo.messaging has no public name
         listener = self._server.listener._poll_style_listener  # noqa: SLF001
         return listener if isinstance(listener, amqpdriver.AMQPListener) else None

@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_965,
-    "lines of the tests": 135_193,  # a row is read again after an event of an older release
+    "lines of the product": 116_269,
+    "lines of the tests": 135_192,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 9081,
     "lines of bloomery/cmd": 2166,  # the service of `template run`
-    "lines of bloomery/conductor": 11_185,  # timers that a simulation calls
+    "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
     "lines of bloomery/drivers": 15_706,  # BootNext, settings that are not stored
@@ -45,12 +45,12 @@ LIMITS = {
     "lines of bloomery/orchestration/simulation": 467,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6573,
-    "lines of bloomery/rpc": 2667,
+    "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
-    "files of the product": 727,
-    "functions": 8077,
-    "functions of under ten lines, per mille": 805,  # long functions of revisions are gone
-    "one-caller helpers": 969,
+    "files of the product": 718,
+    "functions": 7923,
+    "functions of under ten lines, per mille": 800,  # long functions of revisions are gone
+    "one-caller helpers": 825,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

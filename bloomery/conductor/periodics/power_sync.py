@@ -251,7 +251,7 @@ class PowerSync:
 
 
 def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
-    """Return why the record follows the machine; None where the machine follows the record."""
+    """Return why the record follows the machine, or None if the machine follows the record."""
     if not force:
         return "[conductor]force_power_state_during_sync is false"
     if task.node.disable_power_off:
