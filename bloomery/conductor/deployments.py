@@ -22,7 +22,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write
 from bloomery.db import records
-from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.deploy_template import DeployTemplate
 from bloomery.model.nouns import DEPLOY_TEMPLATE
@@ -91,7 +91,7 @@ def remote_files(task: TaskManager, arguments: ProvisionArguments) -> list[Remot
     drive = arguments.configdrive or task.opened(stored)
     if isinstance(drive, str):
         files.append(RemoteFile(name="configdrive", url=drive))
-    return preflight.due(task.runtime.conf, files)
+    return http_client.list_checkable(task.runtime.conf, files)
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:

@@ -16,7 +16,7 @@ from bloomery.conductor import task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.base import Management, RemoteFile
 from bloomery.model.request import IN_LOG, PARKING, Request
 
@@ -98,7 +98,7 @@ def look_at(runtime: ConductorRuntime, files: Sequence[RemoteFile]) -> None:
     """
     if files:
         names = ", ".join(secrets.mask_address(file.url) for file in files)
-        work = partial(preflight.look, runtime.conf, files)
+        work = partial(http_client.check, runtime.conf, files)
         result_in_worker(runtime, f"look at {names}", work)
 
 

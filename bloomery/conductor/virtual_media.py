@@ -13,7 +13,7 @@ from bloomery.conductor.phase import Phase, ends_with, records_failure
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.drivers.agent_boot import preflight
+from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.node import POWER_FAILURE
 from bloomery.model.step import internal_step
@@ -30,7 +30,7 @@ def attach(
     """Start a flow that inserts an image; its URL is sealed, as it may hold a password."""
     runtime = context.runtime
     file = RemoteFile(name="image_url", url=image_url)
-    tasks.look_at(runtime, preflight.due(runtime.conf, [file]))
+    tasks.look_at(runtime, http_client.list_checkable(runtime.conf, [file]))
     with tasks.order(context, node_uuid, "attach media") as (task, slot):
         sealed = runtime.sealer.seal_whole(image_url)
         _start(task, slot, "attach", {"device_type": device_type, "image": sealed})

@@ -30,24 +30,21 @@ _MIB: Final = 1 << 20
 _MOST_S: Final = 7200.0  # of a download
 
 
-def cache_conf(conf: Conf) -> cache.CacheConf:
-    pxe = conf.pxe
-    return cache.CacheConf(
-        folder=pxe.instance_master_path, path_option="[pxe]instance_master_path",
-        size_mib=pxe.image_cache_size, size_option="[pxe]image_cache_size",
-        ttl_min=pxe.image_cache_ttl, most_bytes=pxe.image_cache_size * _MIB, most_s=_MOST_S,
-        at_once=conf.default.image_download_concurrency,
-        allowed=conf.conductor.file_url_allowed_paths,
-    )  # fmt: skip
-
-
 class LocalImages:
     def __init__(self, conf: Conf, publication: Publication) -> None:
         """Raises CannotStart for unusable options."""
         self._conf, self._publication = conf, publication
         self._client = HttpClient(conf.default, keeps_scheme=True)
         self._allows_md5 = conf.agent.allow_md5_checksum
-        self._cache = FileCache(cache_conf(conf), self._client)
+        pxe = conf.pxe
+        cache_conf = cache.CacheConf(
+            folder=pxe.instance_master_path, path_option="[pxe]instance_master_path",
+            size_mib=pxe.image_cache_size, size_option="[pxe]image_cache_size",
+            ttl_min=pxe.image_cache_ttl, most_bytes=pxe.image_cache_size * _MIB, most_s=_MOST_S,
+            at_once=conf.default.image_download_concurrency,
+            allowed=conf.conductor.file_url_allowed_paths,
+        )  # fmt: skip
+        self._cache = FileCache(cache_conf, self._client)
         self._registries = oci.Registries(conf.oci, self._client)
 
     def remote_files(self, task: DriverTask) -> list[RemoteFile]:
@@ -75,20 +72,32 @@ class LocalImages:
     def publish(self, task: DriverTask) -> image.Published:
         """Publish the node's image.  Raises StepFailure, BeingFetched."""
         info = task.opened(task.node.instance_info)
-        url, named = str(info["image_source"]), info.get("image_disk_format")
+        url, format_named = str(info["image_source"]), info.get("image_disk_format")
         local = sources.open_local(url, self._conf.conductor.file_url_allowed_paths)
         if local is not None:
             with local:
-                if not self._is_converted(_header(sources.path_of(local), named).format):
+                if not self._is_converted(_header(sources.path_of(local), format_named).format):
                     return self._publish_open(task, local)
-        digests: tuple[str, ...] = ()
+        digests: tuple[str, ...] = ()  # SHA-256 that a registry names
         headers = self._login(url)
         if image.is_oci(url):
-            blob = self._registries.find(url, _wish(task, named))
+            blob = self._registries.find(url, _wish(task, format_named))
             url, headers, digests = blob.url, blob.headers, (blob.sha256,)
-        treatment = self._treatment(info, headers, digests)
+
+        @functools.cache
+        def named_checksums() -> list[str]:
+            return [*digests, *checksums.named(info, self._client, allows_md5=self._allows_md5)]
+
+        def accepts(note: Json) -> bool:
+            digests_named = named_checksums()  # before the image is fetched
+            if not note or not checksums.are_of(note["digests"], digests_named):
+                return False
+            return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
+
+        work = functools.partial(self._work, named_checksums, format_named)
+        treatment = Treatment(headers=headers, accepts=accepts, work=work)
         with self._cache.current(url, treatment) as (path, note):
-            _check_format(note["format"], named)
+            _check_format(note["format"], format_named)
             link = self._publication.publish_cached(task, boot_files.IMAGE, path)
         return image.Published(url=link, disk_format=note["disk_format"], sha256=note["sha256"])
 
@@ -103,24 +112,6 @@ class LocalImages:
 
     def _publish_open(self, task: DriverTask, file: BinaryIO) -> image.Published:
         return image.Published(url=self._publication.publish_open(task, boot_files.IMAGE, file))
-
-    def _treatment(
-        self, info: Json, headers: http_client.Headers, digests: tuple[str, ...]
-    ) -> Treatment:
-        """Return what is done with an image; ``digests``: SHA-256 that its registry names."""
-
-        @functools.cache
-        def named() -> list[str]:
-            return [*digests, *checksums.named(info, self._client, allows_md5=self._allows_md5)]
-
-        def accepts(note: Json) -> bool:
-            digests_named = named()  # before the image is fetched
-            if not note or not checksums.are_of(note["digests"], digests_named):
-                return False
-            return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
-
-        work = functools.partial(self._work, named, info.get("image_disk_format"))
-        return Treatment(headers=headers, accepts=accepts, work=work)
 
     def _work(
         self,

@@ -104,12 +104,12 @@ class FileCache:
         """Return the current file.  Raises StepFailure, BeingFetched."""
         with self._faults(url):
             local = sources.open_local(url, self._conf.allowed)
-            if local is not None:
-                return local
-            with self._current(url, AS_IT_IS) as (path, _note):
-                file = path.open("rb")
-                cache_room.share(file.fileno())
-                return file
+        if local is not None:
+            return local
+        with self.current(url, AS_IT_IS) as (path, _note):
+            file = path.open("rb")
+            cache_room.share(file.fileno())
+            return file
 
     @contextlib.contextmanager
     def current(self, url: str, treatment: Treatment) -> Iterator[tuple[Path, Json]]:
@@ -117,8 +117,14 @@ class FileCache:
 
         A hard link to the file keeps it from being removed.
         """
-        with self._faults(url), self._current(url, treatment) as (path, note):
-            yield path, note
+        with self._faults(url):
+            if self._conf.folder is None:
+                raise errors.Unavailable(reason=f"{self._conf.path_option} names no folder")
+            path = Path(self._conf.folder) / hashlib.sha256(url.encode()).hexdigest()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with cache_room.exclusively(path):
+                self._refresh(url, path, treatment)
+                yield path, _read_note(path)
 
     @contextlib.contextmanager
     def _faults(self, url: str) -> Iterator[None]:
@@ -136,16 +142,6 @@ class FileCache:
                 reason=f"cannot store {address} in {self._conf.folder} ({self._conf.path_option}): "
                 f"{exc.strerror}"
             ) from exc
-
-    @contextlib.contextmanager
-    def _current(self, url: str, treatment: Treatment) -> Iterator[tuple[Path, Json]]:
-        if self._conf.folder is None:
-            raise errors.Unavailable(reason=f"{self._conf.path_option} names no folder")
-        path = Path(self._conf.folder) / hashlib.sha256(url.encode()).hexdigest()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with cache_room.exclusively(path):
-            self._refresh(url, path, treatment)
-            yield path, _read_note(path)
 
     def _refresh(self, url: str, path: Path, treatment: Treatment) -> None:
         """Update the file from its source, unless it has not changed."""

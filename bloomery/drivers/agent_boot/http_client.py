@@ -1,10 +1,15 @@
-"""Downloads by HTTP from servers that operators and users name, with the options of [DEFAULT]."""
+"""Downloads by HTTP from servers that operators and users name, with the options of [DEFAULT].
+
+Before a flow boots a machine for such files, ``check`` asks their servers for them:
+
+    http_client.check(conf, [RemoteFile(name="instance_info/image_source", url=url)])
+"""
 
 from __future__ import annotations
 
 import contextlib
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -12,10 +17,15 @@ import urllib3
 from oslo_utils import strutils
 
 from bloomery import errors, secrets
+from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from bloomery.drivers.base import RemoteFile
 
 Headers = Mapping[str, str]
 
+_SCHEMES: Final = ("http://", "https://", "oci://")  # of files that can be checked
+_BEGINNING: Final = 256  # bytes that tell a web page from a file
+_PAGES: Final = (b"<!doctype html", b"<html")
 _RETRIES: Final = 3
 _WHY: Final = (
     (urllib3.exceptions.NameResolutionError, "the name of the server is not known"),
@@ -44,7 +54,18 @@ class HttpClient:
         CannotStart for a missing certificate file.
         """
         self._timeout = urllib3.Timeout(timeout_s or conf.webserver_connection_timeout)
-        self.trust = _trust(conf.webserver_verify_ca)
+        self.trust: dict[str, Any] = {}  # urllib3's arguments for the verification of servers
+        try:
+            if not strutils.bool_from_string(conf.webserver_verify_ca, strict=True):
+                self.trust["cert_reqs"] = "CERT_NONE"
+        except ValueError:
+            path = conf.webserver_verify_ca
+            if not Path(path).exists():
+                raise errors.CannotStart(
+                    reason=f"cannot use [DEFAULT]webserver_verify_ca {path}: there is no such "
+                    "file or folder; name one, or say True or False",
+                ) from None
+            self.trust["ca_cert_dir" if Path(path).is_dir() else "ca_certs"] = path
         repeats, kind = (
             None if timeout_s is None else 0,
             SameScheme if keeps_scheme else urllib3.Retry,
@@ -112,16 +133,49 @@ def why(exc: urllib3.exceptions.HTTPError) -> str:
     return next((reason for kind, reason in _WHY if isinstance(fault, kind)), type(fault).__name__)
 
 
-def _trust(verify_ca: str) -> dict[str, Any]:
-    """Return urllib3's arguments for the verification of servers."""
+# --------------------------------------------------------------------- checks before a flow
+
+
+def list_checkable(conf: Conf, files: Iterable[RemoteFile]) -> list[RemoteFile]:
+    """Return the files that ``check`` can ask for; none where the option says so."""
+    is_on = conf.conductor.preflight_timeout > 0
+    return [file for file in files if is_on and file.url.startswith(_SCHEMES)]
+
+
+def check(conf: Conf, files: Iterable[RemoteFile]) -> None:
+    """Raise InvalidParameterValue unless the server of each file hands it out.
+
+    Sends HEAD.  Where a server refuses HEAD, or sends a web page, the beginning of the file is
+    read: signed URLs allow GET alone, and a portal's login page is no image.  A silent server takes
+    [conductor]preflight_timeout.
+    """
+    client = HttpClient(conf.default, timeout_s=conf.conductor.preflight_timeout)
+    for file in files:
+        try:
+            if file.read is not None:
+                file.read(client)
+            else:
+                _check(client, file.url, file.headers)
+        except errors.Failure as exc:
+            raise errors.InvalidParameterValue(reason=f"{file.name}: {exc}") from exc
+
+
+def _check(client: HttpClient, url: str, headers: Headers) -> None:
     try:
-        verify = strutils.bool_from_string(verify_ca, strict=True)
-    except ValueError:
-        path = Path(verify_ca)
-        if not path.exists():
-            raise errors.CannotStart(
-                reason=f"cannot use [DEFAULT]webserver_verify_ca {verify_ca}: there is no such "
-                "file or folder; name one, or say True or False",
-            ) from None
-        return {"ca_cert_dir" if path.is_dir() else "ca_certs": verify_ca}
-    return {} if verify else {"cert_reqs": "CERT_NONE"}
+        status, answer, _ = client.begin("HEAD", url, headers, 0)
+        beginning = b""
+        if status != 200 or answer.get("Content-Type", "").startswith("text/html"):
+            some = {"Range": f"bytes=0-{_BEGINNING - 1}"}
+            status, answer, beginning = client.begin("GET", url, {**headers, **some}, _BEGINNING)
+    except urllib3.exceptions.HTTPError as exc:
+        fault = why(exc)
+    else:
+        if status == 416 or (status == 200 and answer.get("Content-Length") == "0"):
+            fault = "the file is empty"
+        elif status not in (200, 206):
+            fault = f"HTTP {status}"
+        elif beginning.lstrip().lower().startswith(_PAGES):
+            fault = "its server sends a web page, and no file"
+        else:
+            return
+    raise errors.StepFailure(reason=f"cannot fetch {secrets.mask_address(url)}: {fault}")

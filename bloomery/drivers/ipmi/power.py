@@ -7,10 +7,11 @@ power state decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
 from bloomery.drivers.ipmi import examination, info, power_sequence, tool
@@ -24,7 +25,7 @@ _READINGS: Final = {
     "Chassis Power is on": PowerState.ON,
     "Chassis Power is off": PowerState.OFF,
 }
-_LOOK_AGAIN_S: Final = 2.0
+_POLL_S: Final = 2.0
 
 
 class IpmitoolPower(IpmitoolInterface, base.Power):
@@ -109,17 +110,17 @@ class _Request:
         Silence is tolerated for as long as one command may take.  Raises PowerStateFailure,
         BmcUnreachable, BmcRefused, LockLost.
         """
-        rest_s, began_at = self.bmc.rest_s(), power_sequence.now()
+        rest_s, began_at = self.bmc.rest_s(), clock.now()
         if rest_s > 0:
             return self._again(rest_s)
         try:
             after_s = self._poll() if self.mark.sent else self._send()
         except errors.BmcUnreachable:
             since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
-            lasted_s = (power_sequence.now() - datetime.fromisoformat(since)).total_seconds()
+            lasted_s = (clock.now() - datetime.fromisoformat(since)).total_seconds()
             if lasted_s >= self.conf.ipmi.command_retry_timeout:
                 raise
-            return self._again(_LOOK_AGAIN_S)
+            return self._again(_POLL_S)
         self.mark.silent_since = None
         if after_s is not None:
             return self._again(after_s)
@@ -159,17 +160,17 @@ class _Request:
             return None
         if self.mark.refused is not None:
             raise errors.PowerStateFailure(state=self.target, reason=self.mark.refused)
-        if power_sequence.is_past(self.mark.until):
+        if clock.now() >= datetime.fromisoformat(self.mark.until):
             line = f"{tool.PROGRAM} {' '.join(self.act.words)}"
             raise errors.PowerStateFailure(
                 state=self.target,
                 reason=f"the BMC took `{line}` and still reads {reads} when the time is up; "
                 "look at its console, or raise [conductor]power_state_change_timeout",
             )
-        return _LOOK_AGAIN_S
+        return _POLL_S
 
     def _again(self, after_s: float) -> Again:
-        power_sequence.remember(self.task.node, self.mark)
+        self.task.node.driver_internal_info[power_sequence.KEY] = asdict(self.mark)
         what = self.act.until or "its boot device to be set"
         return Again(after_s=max(after_s, self.bmc.rest_s()), reason=f"waiting for {what}")
 

@@ -7,9 +7,9 @@ repeated step, also after a crash, continues there.  An act may run twice; all a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from bloomery import clock
 from bloomery.conductor.states import Power
@@ -91,26 +91,13 @@ def recall(node: Node, target: str, *, is_first_attempt: bool) -> Mark | None:
     if stored is None or is_first_attempt or stored["target"] != target:
         return None
     mark = Mark(**stored)
-    late_s = (now() - datetime.fromisoformat(mark.until)).total_seconds()
+    late_s = (clock.now() - datetime.fromisoformat(mark.until)).total_seconds()
     return None if late_s > _LEFT_BEHIND_S else mark
-
-
-def remember(node: Node, mark: Mark) -> None:
-    stored: dict[str, Any] = asdict(mark)
-    node.driver_internal_info[KEY] = stored
 
 
 def forget(node: Node) -> None:
     node.driver_internal_info.pop(KEY, None)
 
 
-def now() -> datetime:
-    return clock.now()
-
-
 def deadline(after_s: float) -> str:
-    return (now() + timedelta(seconds=after_s)).isoformat()
-
-
-def is_past(moment: str) -> bool:
-    return now() >= datetime.fromisoformat(moment)
+    return (clock.now() + timedelta(seconds=after_s)).isoformat()

@@ -14,7 +14,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_rules, secure_boot, substeps
-from bloomery.drivers.agent_boot import isos, parameters, preflight, sources
+from bloomery.drivers.agent_boot import http_client, isos, parameters, sources
 from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.hardware import RedfishInterface
@@ -119,7 +119,7 @@ class IsoBoot(RedfishInterface, base.Boot):
         if image is not None:
             iso = base.RemoteFile(name="instance_info/boot_iso", url=str(image))
             parts: tuple[substeps.Substep, ...] = (
-                lambda: preflight.look(self.conf, preflight.due(self.conf, [iso])),
+                lambda: http_client.check(self.conf, http_client.list_checkable(self.conf, [iso])),
                 lambda: self._insert(task, image),
                 lambda: self._isos.remove(task),
                 lambda: self._sync_mode(task),

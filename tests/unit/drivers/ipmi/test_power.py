@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conductor.states import Power
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
@@ -149,7 +149,7 @@ def test_power_that_does_not_change_is_told_when_the_time_is_up(power, task, mad
     ],
 )  # fmt: skip
 def test_each_request_has_its_time(power, task, target, timeout_s, own_s):
-    before = power_sequence.now()
+    before = clock.now()
     power.set_power_state(task, target, timeout_s)
     until = power_sequence.datetime.fromisoformat(
         task.node.driver_internal_info[power_sequence.KEY]["until"]
