@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_269,
+    "lines of the product": 116_214,
     "lines of the tests": 135_192,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 15_706,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_651,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6573,
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
-    "files of the product": 718,
-    "functions": 7923,
-    "functions of under ten lines, per mille": 800,  # long functions of revisions are gone
-    "one-caller helpers": 825,
+    "files of the product": 716,
+    "functions": 7914,
+    "functions of under ten lines, per mille": 799,  # long functions of revisions are gone
+    "one-caller helpers": 823,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 319,

@@ -9,15 +9,17 @@ source (``digests``), its format, and the checksum and the format of the file.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import hashlib
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import urllib3
 
-from bloomery import boot_files, errors
+from bloomery import boot_files, errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent import checksums, image, image_format, oci
+from bloomery.drivers.agent import image, image_format, oci
 from bloomery.drivers.agent_boot import cache, http_client, sources
 from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
 from bloomery.drivers.agent_boot.http_client import HttpClient
@@ -27,6 +29,10 @@ from bloomery.drivers.base import DriverTask, RemoteFile
 Json = dict[str, Any]
 
 _MIB: Final = 1 << 20
+_PIECE: Final = 1 << 20
+_MOST_CHECKSUMS: Final = 1 << 20  # bytes of a checksum file
+_BSD: Final = re.compile(r"[\w/-]+ ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9a-f]+)", re.IGNORECASE)
+_COREUTILS: Final = re.compile(r"(?P<digest>[0-9a-f]+)(?:\s+\*?(?P<name>.+))?", re.IGNORECASE)
 _MOST_S: Final = 7200.0  # of a download
 
 
@@ -53,7 +59,7 @@ class LocalImages:
         keys = ("image_checksum", "image_os_hash_value")
         urls = {key: str(info[key]) for key in keys if "://" in str(info.get(key))}
         reads: dict[str, Callable[[HttpClient], object]] = dict.fromkeys(
-            urls, functools.partial(checksums.named, info, allows_md5=self._allows_md5)
+            urls, functools.partial(_named_checksums, info, allows_md5=self._allows_md5)
         )
         urls = {"image_source": str(info["image_source"])} | urls
         if image.is_oci(urls["image_source"]):
@@ -86,11 +92,12 @@ class LocalImages:
 
         @functools.cache
         def named_checksums() -> list[str]:
-            return [*digests, *checksums.named(info, self._client, allows_md5=self._allows_md5)]
+            named = _named_checksums(info, self._client, allows_md5=self._allows_md5)
+            return [*digests, *named]
 
         def accepts(note: Json) -> bool:
-            digests_named = named_checksums()  # before the image is fetched
-            if not note or not checksums.are_of(note["digests"], digests_named):
+            named = set(named_checksums())  # before the image is fetched
+            if not note or not named <= set(note["digests"].values()):
                 return False
             return note["disk_format"] == image_format.RAW or not self._is_converted(note["format"])
 
@@ -121,9 +128,15 @@ class LocalImages:
         target: Path,
         make_room: MakeRoom,
     ) -> tuple[Path, Json]:
-        """Check an image that has come, and convert it where that is needed."""
-        digests = checksums.of_file(source)
-        checksums.check(digests, checksums_named())
+        """Check an image that has come, and convert it where that is needed.
+
+        A message has no checksum of the file: whoever names a URL need not be able to read it.
+        """
+        digests, named = _checksums_of(source), checksums_named()
+        if not set(named) <= set(digests.values()):
+            raise errors.StepFailure(
+                reason=f"the image has other checksums than the node names: {', '.join(named)}",
+            )
         header = _header(source, format_named)
         note = {
             "digests": digests, "format": header.format, "disk_format": header.format,
@@ -133,7 +146,7 @@ class LocalImages:
             return source, note
         make_room(header.size)
         image_format.convert(source, header.format, target, self._conf.disk_utils)
-        raw = {"disk_format": image_format.RAW, "sha256": checksums.of_file(target)["sha256"]}
+        raw = {"disk_format": image_format.RAW, "sha256": _checksums_of(target)["sha256"]}
         return target, note | raw
 
     def _is_converted(self, name: str) -> bool:
@@ -171,3 +184,62 @@ def _check_format(in_header: str, named: str | None) -> None:
             reason=f"the header of the image says {in_header}, and instance_info/image_disk_format "
             f"says {named}: correct it, or leave it out",
         )
+
+
+# -------------------------------------------------------------------------------- checksums
+
+
+def _checksums_of(path: Path) -> dict[str, str]:
+    """Return the checksums of a file, by algorithm."""
+    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in image.DIGITS}
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            for each in hashes.values():
+                each.update(piece)
+    return {name: each.hexdigest() for name, each in hashes.items()}
+
+
+def _named_checksums(info: Mapping[str, Any], client: HttpClient, *, allows_md5: bool) -> list[str]:
+    """Return the checksums that an instance_info names; files of checksums are fetched.
+
+    Raises StepFailure.
+    """
+    name = image.name_of(str(info["image_source"]))
+    values = (info.get("image_checksum"), info.get("image_os_hash_value"))
+    algorithms = (None, info.get("image_os_hash_algo"))
+    digests = []
+    for value, algorithm in zip(values, algorithms, strict=True):
+        if "://" in str(value):
+            digests.append(_fetch_checksum(str(value), name, algorithm, client))
+        elif value:
+            digests.append(str(value).lower())
+    if not allows_md5 and any(len(digest) == image.DIGITS["md5"] for digest in digests):
+        raise errors.StepFailure(
+            reason="the file of checksums has MD5 alone, and [agent]allow_md5_checksum is false: "
+            "take sha256 or sha512",
+        )
+    return digests
+
+
+def _fetch_checksum(url: str, name: str, algorithm: str | None, client: HttpClient) -> str:
+    """Return the checksum of the image ``name`` from a checksum file.  Raises StepFailure.
+
+    The file has lines of coreutils (``DIGEST  NAME``), of BSD (``SHA256 (NAME) = DIGEST``), or one
+    checksum alone.
+    """
+    status, _headers, body = client.read(url, {}, _MOST_CHECKSUMS)
+    address = secrets.mask_address(url)
+    if status != 200:
+        raise errors.StepFailure(reason=f"cannot fetch {address}: HTTP {status}")
+    texts = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    matches = [_BSD.fullmatch(text) or _COREUTILS.fullmatch(text) for text in texts]
+    lines = [(match["digest"].lower(), match["name"] or "") for match in matches if match]
+    digits = [image.DIGITS[algorithm]] if algorithm else sorted(image.DIGITS.values())
+    alone = len(lines) == 1
+    fitting = [
+        digest for digest, of in lines
+        if len(digest) in digits and (alone or of.rpartition("/")[2] == name)
+    ]  # fmt: skip
+    if not fitting:
+        raise errors.StepFailure(reason=f"{address} has no checksum of {name} of a known algorithm")
+    return max(fitting, key=len)
