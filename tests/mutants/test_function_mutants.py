@@ -118,8 +118,9 @@ def _equal_with_types(self: Any, args: Any, seen: Any) -> bool:
 
 
 def _both_parsed(cls: Any, name: str, args: Any, parser: Any) -> Any:
-    branches = [parser.parse(arg) for arg in args[1:]]
-    return branches[0 if cls._is_true(args[0], parser) else 1]
+    for branch in args[1:]:
+        parser.parse(branch)
+    return _expand(cls, name, args, parser)
 
 
 def _null_left_behind(cls: Any, name: str, args: Any, parser: Any) -> Any:
@@ -153,7 +154,7 @@ def _text_of(null: str, lower: bool = False) -> Callable[..., str]:
         if value is None:
             return null
         if isinstance(value, dict | list):
-            return self._structure(key, value)
+            return _json_text(value)
         return str(value).lower() if lower else str(value)
 
     return made
@@ -199,7 +200,7 @@ def _join_of_maps(self: Any, item: Any) -> str:
 
 
 _text = text.ListJoinOne._text
-_map_result = maps.MapReplace.result
+_map_result, _select_result = maps.MapReplace.result, cloudformation.Select.result
 
 
 def _known(controls: Any) -> Any:
@@ -260,8 +261,7 @@ MUTANTS = (
            _never),
     Mutant("list_join", "null is skipped", text.ListJoinOne, "_items", _join_without_null),
     Mutant("list_join", "numbers become text", text.ListJoin, "_text", _join_of_numbers),
-    Mutant("list_join", "several lists in every version", text.ListJoinOne, "_is_form",
-           lambda self, count: count > 1),
+    Mutant("list_join", "several lists in every version", text.ListJoinOne, "takes_several", True),
     Mutant("list_join", "text is a list of characters", text.ListJoinOne, "_items", _concat_any),
     Mutant("list_join", "JSON without spaces", shapes, "json_text",
            lambda value: _json_text(value).replace(": ", ":")),
@@ -277,12 +277,12 @@ MUTANTS = (
            _text_of("None")),
     Mutant("str_replace", "booleans as in JSON", replacing.StrReplaceScalars, "_text",
            _text_of("", lower=True)),
-    Mutant("str_replace", "maps in every version", replacing.StrReplaceScalars, "_structure",
-           replacing.StrReplace._structure),
+    Mutant("str_replace", "maps in every version", replacing.StrReplaceScalars, "takes_structures",
+           True),
     Mutant("str_replace", "a mark that the text has", replacing, "_free_code_points",
            lambda text, values: iter(range(0xF0000, 0xF00FF))),
     Mutant("str_replace_strict", "unused placeholders do no harm", replacing.StrReplaceStrict,
-           "_miss", _never),
+           "is_strict", False),
     Mutant("str_replace_strict", "a placeholder inside of another counts", replacing, "replaced",
            lambda text, values, limits: ("x", [key for key in values if key not in text])),
     Mutant("str_replace_vstrict", "empty values do no harm", replacing.StrReplaceVstrict, "_text",
@@ -290,7 +290,7 @@ MUTANTS = (
     Mutant("str_replace_vstrict", "false is empty", replacing.StrReplaceVstrict, "_text",
            lambda self, key, value: replacing.StrReplace._text(self, key, value or self.fault)),
     Mutant("str_replace_vstrict", "unused placeholders do no harm", replacing.StrReplaceStrict,
-           "_miss", _never),
+           "is_strict", False),
     Mutant("str_split", "null out of range", text.StrSplit, "_part", _split_out_of_range),
     Mutant("str_split", "numeric text is no index", text.StrSplit, "_part", _split_whole_numbers),
     Mutant("digest", "UTF-8", text.Digest, "_digest", _digest("utf-8")),
@@ -302,7 +302,7 @@ MUTANTS = (
     Mutant("repeat", "numbers become text", loops.Repeat, "_values", _values_as_text),
     Mutant("repeat", "placeholders all at once", loops._Copier, "_text", _loop_text_at_once),
     Mutant("repeat", "the values of a map", loops.Repeat, "_values", _values_of_map),
-    Mutant("repeat", "maps in every version", loops.Repeat, "_takes_maps", lambda self: True),
+    Mutant("repeat", "maps in every version", loops.Repeat, "takes_maps", True),
     Mutant("repeat", "keys stay", loops._Copier, "_copy", _copy_without_keys),
     Mutant("repeat", "unequal lists end with the shortest", loops.RepeatPermutations, "_count",
            lambda self, lengths, for_each: min(lengths)),
@@ -360,12 +360,9 @@ MUTANTS = (
     Mutant("Fn::Join", "JSON of maps", cloudformation.Join, "_text", _join_of_maps),
     Mutant("Fn::Split", "null stays null", cloudformation.Split, "result",
            lambda self, args, seen: args[1] and args[1].split(args[0])),
-    Mutant("Fn::Select", "null out of range", cloudformation.Select, "_element",
-           lambda self, items, index: items[int(index)] if int(index) < len(items) else None),
-    Mutant("Fn::Select", "null for a missing key", cloudformation.Select, "_value",
-           lambda self, found, key: found.get(key)),
-    Mutant("Fn::Replace", "maps become JSON", cloudformation.Replace, "_structure",
-           replacing.StrReplace._structure),
+    Mutant("Fn::Select", "null where nothing is", cloudformation.Select, "result",
+           lambda self, args, seen: _select_result(self, args, seen) or None),
+    Mutant("Fn::Replace", "maps become JSON", cloudformation.Replace, "takes_structures", True),
     Mutant("Fn::Base64", "is encoded", cloudformation.Base64, "result",
            lambda self, args, seen: cloudformation.text.hashlib.md5(args.encode()).hexdigest()),
     Mutant("Fn::MemberListToMap", "in the order of the list", cloudformation, "sorted",

@@ -123,17 +123,14 @@ class _Resolving:
             if not isinstance(tree, Function):
                 return self.value(tree)
             value = _resolve_call(tree, self.view)
-            self._charge(value)
+            if isinstance(value, dict | list | str):
+                nodes, chars = shapes.size(value, self.view.limits)
+                self.nodes, self.chars = self.nodes + nodes, self.chars + chars
+                shapes.bound_nodes(self.nodes, self.view.limits)
+                shapes.bound_chars(self.chars, self.view.limits)
         except errors.Misplaced as exc:
             raise exc.under(key) from exc
         return value
-
-    def _charge(self, value: Any) -> None:
-        if isinstance(value, dict | list | str):
-            nodes, chars = shapes.size(value, self.view.limits)
-            self.nodes, self.chars = self.nodes + nodes, self.chars + chars
-            shapes.bound_nodes(self.nodes, self.view.limits)
-            shapes.bound_chars(self.chars, self.view.limits)
 
 
 def validate(tree: Any, view: StackView) -> None:
@@ -144,7 +141,9 @@ def validate(tree: Any, view: StackView) -> None:
         except errors.Misplaced as exc:
             raise exc.under(tree.name) from exc
         return
-    for key, value in _items(tree):
+    if not isinstance(tree, dict | list):
+        return
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         if isinstance(value, dict | list | Function):
             try:
                 validate(value, view)
@@ -163,13 +162,6 @@ def references(tree: Any, view: StackView) -> Iterator[Reference]:
             waiting += reversed(value.values())  # the order of the template is kept
         elif isinstance(value, list):
             waiting += reversed(value)
-
-
-def _items(tree: Any) -> Iterator[tuple[str | int, Any]]:
-    if isinstance(tree, dict):
-        yield from tree.items()
-    elif isinstance(tree, list):
-        yield from enumerate(tree)
 
 
 class Call(Function):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template import parse
 from bloomery.orchestration.template.functions import (
     base,
@@ -100,34 +99,25 @@ class Select(Call):
     def result(self, args: Any, view: StackView) -> Any:
         index, collection = args
         if isinstance(collection, str):
-            collection = self._read(collection, view.limits)
+            try:
+                document = {"": json.loads(collection)}
+                collection = parse.check(document, view.limits, f"the text in {self.name}")[""]
+            except (ValueError, RecursionError) as exc:
+                raise self.fault(
+                    f"{self.name} reads text as JSON, and {shapes.described(collection)} is none"
+                ) from exc
         if collection is None:
             return ""
         if isinstance(collection, dict):
-            return self._value(collection, index)
+            if not isinstance(index, str):
+                raise self.fault(
+                    f"{self.name} selects from a map by text, not by {shapes.described(index)}"
+                )
+            return collection.get(index, "")
         if not isinstance(collection, list):
             raise self.fault(
                 f"{self.name} selects from a list or map, not from {shapes.described(collection)}"
             )
-        return self._element(collection, index)
-
-    def _read(self, written: str, limits: Limits) -> Any:
-        try:
-            document = json.loads(written)
-            return parse.check({"": document}, limits, f"the text in {self.name}")[""]
-        except (ValueError, RecursionError) as exc:
-            raise self.fault(
-                f"{self.name} reads text as JSON, and {shapes.described(written)} is none"
-            ) from exc
-
-    def _value(self, collection: dict[Any, Any], key: Any) -> Any:
-        if not isinstance(key, str):
-            raise self.fault(
-                f"{self.name} selects from a map by text, not by {shapes.described(key)}"
-            )
-        return collection.get(key, "")
-
-    def _element(self, collection: list[Any], index: Any) -> Any:
         try:
             return collection[int(index)]
         except IndexError:
@@ -188,20 +178,16 @@ class MemberListToMap(Call):
             )
         parts: dict[int, dict[str, str]] = {}
         for member in members:
-            name, value = self._pair(member)
+            if not isinstance(member, str) or "=" not in member:
+                raise self.fault(
+                    f"a member in {self.name} is a text .member.0.Name=value, "
+                    f"not {shapes.described(member)}"
+                )
+            name, _, value = member.partition("=")
             if numbered := _MEMBER.fullmatch(name):
                 parts.setdefault(int(numbered[1]), {})[numbered[2]] = value
         whole = [item for _, item in sorted(parts.items()) if {key_name, value_name} <= item.keys()]
         return {item[key_name]: item[value_name] for item in whole}
-
-    def _pair(self, member: Any) -> tuple[str, str]:
-        if not isinstance(member, str) or "=" not in member:
-            raise self.fault(
-                f"a member in {self.name} is a text .member.0.Name=value, "
-                f"not {shapes.described(member)}"
-            )
-        name, _, value = member.partition("=")
-        return name, value
 
 
 class FindInMap(Call):

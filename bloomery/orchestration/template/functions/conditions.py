@@ -40,23 +40,16 @@ class If(Macro):
     def expand(cls, name: str, args: Any, parser: Parser) -> Any:
         if not isinstance(args, list) or len(args) not in cls.lengths:
             raise errors.StackValidationFailed(reason=f"{name} takes a list: {cls.form}")
-        taken = 1 if cls._is_true(args[0], parser) else 2
-        if taken == len(args):
-            return base.ABSENT
-        try:
-            return parser.parse(args[taken])
-        except errors.Misplaced as exc:
-            raise exc.under(taken) from exc
-
-    @classmethod
-    def _is_true(cls, condition: Any, parser: Parser) -> bool:
         deciding = Parser(
             functions=parser.conditions, conditions=parser.conditions, view=parser.view
         )
+        index = 0
         try:
-            return decided(base.resolve(deciding.parse(condition), parser.view), parser.view)
+            condition = base.resolve(deciding.parse(args[0]), parser.view)
+            index = 1 if decided(condition, parser.view) else 2
+            return base.ABSENT if index == len(args) else parser.parse(args[index])
         except errors.Misplaced as exc:
-            raise exc.under(0) from exc
+            raise exc.under(index) from exc
 
 
 class IfWithoutElse(If):

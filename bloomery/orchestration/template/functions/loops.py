@@ -24,6 +24,7 @@ class Repeat(Call):
     __slots__ = ()
     says = "A list of copies of a template, one for each combination of the values of for_each."
     values_are: ClassVar[str] = "lists"
+    takes_maps: ClassVar[bool] = False
 
     def check(self) -> None:
         if not isinstance(self.args, dict):
@@ -57,7 +58,7 @@ class Repeat(Call):
     def _values(self, value: Any) -> Sequence[Any]:
         if value is None:
             return ()
-        if isinstance(value, dict) and self._takes_maps():
+        if isinstance(value, dict) and self.takes_maps and not self._is_parallel():
             return list(value)
         if not isinstance(value, list):
             raise self.fault(
@@ -66,7 +67,7 @@ class Repeat(Call):
             )
         return value
 
-    def _takes_maps(self) -> bool:
+    def _is_parallel(self) -> bool:
         return False
 
     def _count(self, lengths: list[int], for_each: dict[Any, Any]) -> int:
@@ -81,9 +82,7 @@ class RepeatMaps(Repeat):
 
     __slots__ = ()
     values_are = "lists or maps"
-
-    def _takes_maps(self) -> bool:
-        return True
+    takes_maps = True
 
 
 class RepeatPermutations(RepeatMaps):
@@ -96,9 +95,6 @@ class RepeatPermutations(RepeatMaps):
         super().check()
         if not isinstance(self.args.get("permutations", True), bool):
             raise self.fault(f"permutations of {self.name} is true or false, and no call")
-
-    def _takes_maps(self) -> bool:
-        return not self._is_parallel()
 
     def _is_parallel(self) -> bool:
         return not self.args.get("permutations", True)
@@ -174,14 +170,11 @@ class _Copier:
         for placeholder, value in pairs:
             if placeholder in text:
                 if (len(text) + 1) * (len(value) + 1) > self.room:  # maybe too long: count
-                    self._fit(text, placeholder, value)
+                    growth = (len(value) - len(placeholder)) * text.count(placeholder)
+                    if growth > self.room - len(text):
+                        shapes.bound_chars(self.limits.result_chars + 1, self.limits)
                 text = text.replace(placeholder, value)
         self.room -= len(text)
         if self.room < 0:
             shapes.bound_chars(self.limits.result_chars - self.room, self.limits)
         return text
-
-    def _fit(self, text: str, placeholder: str, value: str) -> None:
-        growth = (len(value) - len(placeholder)) * text.count(placeholder)
-        if growth > self.room - len(text):
-            shapes.bound_chars(self.limits.result_chars + 1, self.limits)

@@ -49,44 +49,31 @@ class Parser:
 
     def parse(self, snippet: Any) -> Any:
         """Return the tree of ``snippet``; ABSENT where a macro dropped all of it."""
-        if isinstance(snippet, dict):
-            if len(snippet) == 1:
-                ((name, args),) = snippet.items()
-                if (function := self.functions.get(name)) is not None:
-                    return self._parse_call(function, name, args)
-            return self._map(snippet)
         if isinstance(snippet, list):
-            return self._list(snippet)
-        return snippet
-
-    def _parse_call(self, function: Callable, name: str, args: Any) -> Any:
-        if isinstance(function, Removed):
-            raise errors.StackValidationFailed(
-                reason=f"The function {name} is {function.reason}.", path=(name,)
-            )
-        try:
-            if issubclass(function, Macro):
-                return function.expand(name, args, self)
-            return function(name, self.parse(args))
-        except errors.Misplaced as exc:
-            raise exc.under(name) from exc
-
-    def _map(self, snippet: dict[Any, Any]) -> dict[Any, Any]:
-        tree = {}
-        for key, value in snippet.items():
-            parsed = self._at(key, value) if isinstance(value, dict | list) else value
-            if parsed is not ABSENT:
-                tree[key] = parsed
-        return tree
-
-    def _list(self, snippet: list[Any]) -> list[Any]:
-        parsed = (
-            self._at(index, value) if isinstance(value, dict | list) else value
-            for index, value in enumerate(snippet)
-        )
-        return [value for value in parsed if value is not ABSENT]
+            items = [self._at(index, value) for index, value in enumerate(snippet)]
+            return [item for item in items if item is not ABSENT]
+        if not isinstance(snippet, dict):
+            return snippet
+        if len(snippet) == 1:
+            ((name, args),) = snippet.items()
+            function = self.functions.get(name)
+            if isinstance(function, Removed):
+                raise errors.StackValidationFailed(
+                    reason=f"The function {name} is {function.reason}.", path=(name,)
+                )
+            if function is not None:
+                try:
+                    if issubclass(function, Macro):
+                        return function.expand(name, args, self)
+                    return function(name, self.parse(args))
+                except errors.Misplaced as exc:
+                    raise exc.under(name) from exc
+        tree = {key: self._at(key, value) for key, value in snippet.items()}
+        return {key: value for key, value in tree.items() if value is not ABSENT}
 
     def _at(self, key: str | int, value: Any) -> Any:
+        if not isinstance(value, dict | list):
+            return value
         try:
             return self.parse(value)
         except errors.Misplaced as exc:

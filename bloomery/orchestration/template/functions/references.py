@@ -106,6 +106,7 @@ class _Attribute(Call):
 
     __slots__ = ()
     form: ClassVar[str] = "a list: the name of a resource, the name of an attribute and a path"
+    passes_path: ClassVar[bool] = True  # to the resource, which may apply it itself
 
     def check(self) -> None:
         if not self._is_form(self.args):
@@ -123,11 +124,10 @@ class _Attribute(Call):
             return dict(seen.attributes())
         if not seen.has_attribute(attribute):
             raise self._unknown(resource, attribute)
-        return self._value(seen, attribute, path)
-
-    def _value(self, seen: views.ResourceView, attribute: str, path: Sequence[Any]) -> Any:
-        value = seen.attribute(attribute, path)
-        return value.value if isinstance(value, views.Walked) else select(value, path)
+        value = seen.attribute(attribute, path if self.passes_path else ())
+        if not isinstance(value, views.Walked):
+            return select(value, path)
+        return value.value if self.passes_path else select(value.value, path)
 
     def validate(self, view: StackView) -> None:
         super().validate(view)
@@ -178,10 +178,7 @@ class GetAttrSelect(_Attribute):
 
     __slots__ = ()
     says = "An attribute of a resource, or what a path into its value leads to."
-
-    def _value(self, seen: views.ResourceView, attribute: str, path: Sequence[Any]) -> Any:
-        value = seen.attribute(attribute)
-        return select(value.value if isinstance(value, views.Walked) else value, path)
+    passes_path = False
 
 
 class GetAttrPath(_Attribute):

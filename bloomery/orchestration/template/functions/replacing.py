@@ -9,7 +9,7 @@ nowhere else, and only at the end its value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
@@ -55,13 +55,15 @@ class StrReplaceScalars(Call):
 
     __slots__ = ()
     says = "A text in which placeholders are replaced by the values of a map."
+    takes_structures: ClassVar[bool] = False
+    is_strict: ClassVar[bool] = False  # a placeholder that does not occur is refused
 
     def check(self) -> None:
         if not isinstance(self.args, dict):
             raise self.fault(f"{self.name} takes a map of template and params")
-        for key in ("template", "params"):
+        for key, other in (("template", "params"), ("params", "template")):
             if key not in self.args:
-                raise self.fault(f"{self.name} needs {key!r} beside {_other(key)!r}")
+                raise self.fault(f"{self.name} needs {key!r} beside {other!r}")
         if not isinstance(self.args["params"], dict | base.Function):
             raise self._no_map(self.args["params"])
 
@@ -75,9 +77,18 @@ class StrReplaceScalars(Call):
             )
         if not isinstance(params, dict):
             raise self._no_map(params)
-        values = {self._placeholder(key): self._text(key, value) for key, value in params.items()}
+        values = {}
+        for key, value in params.items():
+            if not isinstance(key, str) or not key:
+                raise self.fault(
+                    f"a placeholder of {self.name} is text that is not empty, "
+                    f"not {shapes.described(key)}"
+                )
+            values[key] = self._text(key, value)
         text, unused = replaced(template, values, limits)
-        self._miss(unused)
+        if unused and self.is_strict:
+            listed = ", ".join(map(repr, sorted(unused)))
+            raise self.fault(f"cannot find in the template of {self.name}: {listed}")
         return text
 
     def _no_map(self, params: Any) -> errors.StackValidationFailed:
@@ -85,47 +96,29 @@ class StrReplaceScalars(Call):
             f"the params of {self.name} are a map of placeholders, not {shapes.described(params)}"
         )
 
-    def _placeholder(self, key: Any) -> str:
-        if not isinstance(key, str) or not key:
-            raise self.fault(
-                f"a placeholder of {self.name} is text that is not empty, "
-                f"not {shapes.described(key)}"
-            )
-        return key
-
     def _text(self, key: str, value: Any) -> str:
         if value is None:
             return ""
-        if isinstance(value, dict | list):
-            return self._structure(key, value)
-        return value if isinstance(value, str) else str(value)
-
-    def _structure(self, key: str, value: Any) -> str:
-        raise self.fault(
-            f"placeholder {key!r} of {self.name} stands for text or a number in this version, "
-            f"not for {shapes.described(value)}"
-        )
-
-    def _miss(self, unused: list[str]) -> None:
-        """Accept placeholders that do not occur."""
+        if not isinstance(value, dict | list):
+            return str(value)
+        if not self.takes_structures:
+            raise self.fault(
+                f"placeholder {key!r} of {self.name} stands for text or a number in this version, "
+                f"not for {shapes.described(value)}"
+            )
+        return shapes.json_text(value)
 
 
 class StrReplace(StrReplaceScalars):
     __slots__ = ()
     says = "A text in which placeholders are replaced by values; maps and lists become JSON."
-
-    def _structure(self, key: str, value: Any) -> str:
-        return shapes.json_text(value)
+    takes_structures = True
 
 
 class StrReplaceStrict(StrReplace):
     __slots__ = ()
     says = "As str_replace, and every placeholder must occur in the template."
-
-    def _miss(self, unused: list[str]) -> None:
-        if unused:
-            listed = ", ".join(map(repr, sorted(unused)))
-            raise self.fault(f"cannot find in the template of {self.name}: {listed}")
+    is_strict = True
 
 
 class StrReplaceVstrict(StrReplaceStrict):
@@ -136,7 +129,3 @@ class StrReplaceVstrict(StrReplaceStrict):
         if value is None or value in ("", [], {}):
             raise self.fault(f"placeholder {key!r} of {self.name} has no value, or an empty one")
         return super()._text(key, value)
-
-
-def _other(key: str) -> str:
-    return "params" if key == "template" else "template"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.orchestration.template.functions import shapes
@@ -16,16 +16,13 @@ class ListJoinOne(Call):
 
     __slots__ = ()
     says = "The texts of a list, joined by a delimiter."
+    takes_several: ClassVar[bool] = False
 
     def check(self) -> None:
-        if not isinstance(self.args, list) or not self._is_form(len(self.args)):
-            raise self.fault(f"{self.name} takes a delimiter and {self._lists()}")
-
-    def _is_form(self, count: int) -> bool:
-        return count == 2
-
-    def _lists(self) -> str:
-        return "one list of texts"
+        count = len(self.args) if isinstance(self.args, list) else 0
+        if count < 2 or (count > 2 and not self.takes_several):
+            lists = "one or more lists" if self.takes_several else "one list of texts"
+            raise self.fault(f"{self.name} takes a delimiter and {lists}")
 
     def result(self, args: Any, view: StackView) -> Any:
         delimiter, *lists = args
@@ -56,12 +53,7 @@ class ListJoinOne(Call):
 class ListJoin(ListJoinOne):
     __slots__ = ()
     says = "The elements of one or more lists, joined by a delimiter; maps and lists become JSON."
-
-    def _is_form(self, count: int) -> bool:
-        return count > 1
-
-    def _lists(self) -> str:
-        return "one or more lists"
+    takes_several = True
 
     def _text(self, item: Any) -> str:
         return shapes.json_text(item) if isinstance(item, dict | list) else super()._text(item)
@@ -83,25 +75,21 @@ class StrSplit(Call):
         delimiter, text, *index = args
         if text is None:
             return None
-        parts = self._parts(delimiter, text, view)
-        return self._part(parts, index[0]) if index else parts
-
-    def _form(self) -> Exception:
-        return self.fault(f"{self.name} takes a list: a delimiter, a text and maybe an index")
-
-    def _parts(self, delimiter: Any, text: Any, view: StackView) -> list[str]:
         if not isinstance(text, str):
             raise self.fault(f"{self.name} splits text, not {shapes.described(text)}")
-        if delimiter is None:  # as Python has it: at white space [quirk]
-            shapes.bound_nodes(len(text) // 2, view.limits)
-            return text.split()
-        if not isinstance(delimiter, str) or not delimiter:
+        if delimiter is not None and (not isinstance(delimiter, str) or not delimiter):
             raise self.fault(
                 f"the delimiter of {self.name} is text that is not empty, "
                 f"not {shapes.described(delimiter)}"
             )
-        shapes.bound_nodes(text.count(delimiter) + 1, view.limits)
-        return text.split(delimiter)
+        # null splits as in Python: at white space [quirk]
+        most = len(text) // 2 if delimiter is None else text.count(delimiter) + 1
+        shapes.bound_nodes(most, view.limits)
+        parts = text.split(delimiter)
+        return self._part(parts, index[0]) if index else parts
+
+    def _form(self) -> Exception:
+        return self.fault(f"{self.name} takes a list: a delimiter, a text and maybe an index")
 
     def _part(self, parts: list[str], index: Any) -> str:
         try:

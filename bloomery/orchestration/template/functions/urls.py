@@ -32,46 +32,30 @@ class MakeUrl(Call):
                     f"{self.name} does not know {part!r}; it knows {', '.join(_PARTS)}."
                     f"{errors.nearest(part, _PARTS)}"
                 )
-            if not isinstance(value, base.Function):
-                self._check_part(part, value)
-
-    def _check_part(self, part: str, value: Any) -> None:
-        expected: type = {"query": dict, "port": object}.get(part, str)
-        if not isinstance(value, expected):
-            kind = "a map" if expected is dict else "text"
-            raise self.fault(f"{part} of {self.name} is {kind}, not {shapes.described(value)}")
-        if part == "port":
-            self._check_port(value)
-
-    def _check_port(self, value: Any) -> None:
-        try:
-            port = int(value)
-        except (TypeError, ValueError, OverflowError):
-            raise self.fault(
-                f"port of {self.name} is a number, not {shapes.described(value)}"
-            ) from None
-        if port not in _PORTS:
-            raise self.fault(
-                f"port of {self.name} is from 1 to 65535, not {shapes.described(value)}"
-            )
+            if isinstance(value, base.Function):
+                continue
+            described = shapes.described(value)
+            if part == "port":
+                try:
+                    port = int(value)
+                except (TypeError, ValueError, OverflowError):
+                    raise self.fault(f"port of {self.name} is a number, not {described}") from None
+                if port not in _PORTS:
+                    raise self.fault(f"port of {self.name} is from 1 to 65535, not {described}")
+            elif not isinstance(value, dict if part == "query" else str):
+                kind = "a map" if part == "query" else "text"
+                raise self.fault(f"{part} of {self.name} is {kind}, not {described}")
 
     def result(self, args: Any, view: StackView) -> Any:
         self._check(args)
         if ":" in args.get("scheme", ""):
             raise self.fault(f"scheme of {self.name} is a name such as http, without ':'")
-        self._bound(args, view)
-        return "".join(self._pieces(args))
-
-    def _bound(self, args: dict[str, Any], view: StackView) -> None:
-        """Refuse long parts: quoting works byte by byte, so a URL has a smaller limit than text."""
-        length = sum(len(str(value)) for value in args.values())
-        if length > view.limits.url_chars:
+        # quoting works byte by byte, so a URL has a smaller limit than text
+        if sum(len(str(value)) for value in args.values()) > view.limits.url_chars:
             raise self.fault(
                 f"the parts of {self.name} have more than {view.limits.url_chars} characters "
                 "(url_chars)"
             )
-
-    def _pieces(self, args: dict[str, Any]) -> list[str]:
         scheme, place, path = args.get("scheme", ""), _place(args), args.get("path", "")
         pieces = [f"{scheme}:"] if scheme else []
         if scheme or place:
@@ -83,7 +67,7 @@ class MakeUrl(Call):
             pieces += ["?", parse.urlencode(query, safe="/")]
         if fragment := args.get("fragment"):
             pieces += ["#", parse.quote(fragment)]
-        return pieces
+        return "".join(pieces)
 
 
 def _place(args: dict[str, Any]) -> str:

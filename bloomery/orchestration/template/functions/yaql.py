@@ -30,7 +30,7 @@ from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.functions.yaql_meter import Meter
 from bloomery.orchestration.template.view import StackView
 
-_ROWS: Final = {  # names in Limits, by the error of the library
+_LIMIT_NAMES: Final = {  # names in Limits, by the error of the library
     "CollectionTooLargeException": " (yaql_elements)",
     "MemoryQuotaExceededException": " (yaql_bytes)",
 }
@@ -114,31 +114,20 @@ def evaluated(expression: str, data: Any, limits: Limits) -> Any:
         context["$"] = utils.convert_input_data({"data": data})
         return _Output(meter, limits).value(tree(utils.NO_VALUE, context, engine))
     except library.faults() as exc:
-        raise errors.StackValidationFailed(reason=_reason(exc)) from exc
-
-
-def _reason(exc: BaseException) -> str:
-    if isinstance(exc, RecursionError):
-        return "the expression is nested too deep, or calls itself too often"
-    exc = getattr(exc, "wrapped", exc)
-    if isinstance(exc, StopIteration):
-        return "the collection has no such element"
-    row = _ROWS.get(type(exc).__name__, "")
-    return f"{type(exc).__name__}: {_printable(shapes.shortened(str(exc), 200))}{row}"
+        cause = getattr(exc, "wrapped", exc)
+        if isinstance(exc, RecursionError):
+            reason = "the expression is nested too deep, or calls itself too often"
+        elif isinstance(cause, StopIteration):
+            reason = "the collection has no such element"
+        else:
+            kind, message = type(cause).__name__, _printable(shapes.shortened(str(cause), 200))
+            reason = f"{kind}: {message}{_LIMIT_NAMES.get(kind, '')}"
+        raise errors.StackValidationFailed(reason=reason) from exc
 
 
 def _printable(message: str) -> str:
     """Return a message of the library with NUL characters and lone surrogates escaped."""
     return message.replace("\0", r"\0").encode(errors="backslashreplace").decode()
-
-
-def _sound(text: str) -> str:
-    """Refuse NUL characters and lone surrogates, which an expression can write as escapes."""
-    if "\0" in text or (not text.isascii() and parse.SURROGATE.search(text)):
-        raise errors.StackValidationFailed(
-            reason="the result holds a NUL or half of a character (a lone surrogate): leave it out"
-        )
-    return text
 
 
 class _Output:
@@ -153,7 +142,13 @@ class _Output:
 
     def value(self, result: Any) -> Any:
         if isinstance(result, str):
-            return _sound(result)
+            # an expression can write NUL characters and lone surrogates as escapes
+            if "\0" in result or (not result.isascii() and parse.SURROGATE.search(result)):
+                raise errors.StackValidationFailed(
+                    reason="the result holds a NUL or half of a character (a lone surrogate): "
+                    "leave it out"
+                )
+            return result
         if isinstance(result, float) and not math.isfinite(result):
             raise errors.StackValidationFailed(
                 reason=f"the result holds {result}, which is no number that a template can hold"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -57,25 +58,23 @@ class Meter:
         if not isinstance(value, list | tuple | Mapping | AbstractSet):
             return 1, 0
         measure = self.measured.get(id(value))
-        if measure is None:
-            measure = self._measure(value, levels)
-            self.measured[id(value)] = measure
-        elif measure[3] > levels:
-            raise _too_deep()
-        return measure[1], measure[2]
-
-    def _measure(self, value: Any, levels: int) -> tuple[Any, int, int, int]:
-        if not levels:
-            raise _too_deep()
+        if levels < (1 if measure is None else measure[3]):
+            raise errors.StackValidationFailed(
+                reason=f"lists and maps are nested over {_DEPTH} deep"
+            )
+        if measure is not None:
+            return measure[1], measure[2]
         nodes = chars = 1
         deepest = 0
-        for part in _parts(value):
+        pairs = value.items() if isinstance(value, Mapping) else (value,)
+        for part in itertools.chain.from_iterable(pairs):
             more_nodes, more_chars = self._size(part, levels - 1)
             nodes, chars = nodes + more_nodes, chars + more_chars
             deepest = max(deepest, self.measured.get(id(part), (None, 0, 0, 0))[3])
         shapes.bound_nodes(nodes, self.limits)
         shapes.bound_chars(chars, self.limits)
-        return value, nodes, chars, deepest + 1
+        self.measured[id(value)] = value, nodes, chars, deepest + 1
+        return nodes, chars
 
     def _watched(self, items: Iterator[Any]) -> Iterator[Any]:
         most = self.limits.yaql_elements * _WATCHED
@@ -86,15 +85,3 @@ class Meter:
                     reason=f"a collection has more than {most} elements (yaql_elements)"
                 )
             yield item
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        for pair in value.items():
-            yield from pair
-    else:
-        yield from value
-
-
-def _too_deep() -> errors.StackValidationFailed:
-    return errors.StackValidationFailed(reason=f"lists and maps are nested over {_DEPTH} deep")
