@@ -233,18 +233,14 @@ def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Jso
 
 
 def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
-    """Delete an allocation, unless it is gone or bears another resource's mark."""
-    allocation = machine_records.find_ours(resource, machines.ALLOCATION, uuid)
-    if allocation is not None:
-        _forget_traits(resource, allocation)
-        machine_records.delete(resource, machines.ALLOCATION, uuid)
+    """Delete an allocation, unless it is gone or bears another resource's mark.
 
-
-def _forget_traits(resource: stepwise.Stepwise, allocation: Json) -> None:
-    """Remove the allocation's traits from a node on which nothing was deployed.
-
-    The API leaves them in instance_info, and the next instance would be deployed with them.
+    The API leaves its traits in instance_info of a node on which nothing was deployed, and the next
+    instance would be deployed with them; they are removed first.
     """
+    allocation = machine_records.find_ours(resource, machines.ALLOCATION, uuid)
+    if allocation is None:
+        return
     with contextlib.suppress(errors.Forbidden, errors.NotFound):
         node = resource.machines.get_node(str(allocation["node_uuid"]))
         unused = (node["provision_state"], node["instance_uuid"]) == (
@@ -253,3 +249,4 @@ def _forget_traits(resource: stepwise.Stepwise, allocation: Json) -> None:
         if unused and "traits" in node["instance_info"]:
             patch = [{"op": "remove", "path": "/instance_info/traits"}]
             resource.machines.update_node(node["uuid"], patch)
+    machine_records.delete(resource, machines.ALLOCATION, uuid)

@@ -87,27 +87,22 @@ class AutoScalingGroup(scaling.ScaledGroup):
         }
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if name.startswith(composite.MEMBER):
-            return self.member_attribute(self._by_name(name), path)
         members = self.members()
+        if name.startswith(composite.MEMBER):
+            member, dot, rest = name.removeprefix(composite.MEMBER).partition(".")
+            if member not in members and member.isdecimal() and int(member) < len(members):
+                member = list(members)[int(member)]  # the index of a member stands for its name
+            return self.member_attribute(f"{composite.MEMBER}{member}{dot}{rest}", path)
         if name == "current_size":
             return composite.value_at(len(members), path)
         if name in {OUTPUTS, OUTPUTS_LIST}:
-            attribute, rest = self.attribute_at(OUTPUTS, path)
-            values = {n: composite.attribute_of(m, attribute, rest) for n, m in members.items()}
+            attribute, below = self.attribute_at(OUTPUTS, path)
+            values = {n: composite.attribute_of(m, attribute, below) for n, m in members.items()}
             return Walked(values if name == OUTPUTS else list(values.values()))
         references = {n: m.reference_id() for n, m in members.items()}
         return composite.value_at(
             references if name == "refs_map" else list(references.values()), path
         )
-
-    def _by_name(self, attribute: str) -> str:
-        """Return the attribute of a member with the member's name in place of its index."""
-        member, dot, rest = attribute.removeprefix(composite.MEMBER).partition(".")
-        names = list(self.members())
-        if member not in names and member.isdecimal() and int(member) < len(names):
-            member = names[int(member)]
-        return f"{composite.MEMBER}{member}{dot}{rest}"
 
     @classmethod
     def listed_attributes(cls) -> Iterable[str]:

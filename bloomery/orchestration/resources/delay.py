@@ -39,7 +39,7 @@ class Delay(base.Resource):
     }  # fmt: skip
 
     def validate(self) -> None:
-        longest_s = self._longest_s()
+        longest_s = self._number("min_wait") + self._jitter_s()
         if longest_s > self.context.timeout_s:
             raise errors.StackValidationFailed(
                 reason=f"cannot wait up to {longest_s:g} s in a stack that times out after "
@@ -74,9 +74,6 @@ class Delay(base.Resource):
 
     def _jitter_s(self) -> float:
         return self._number("max_jitter") * self._number("jitter_multiplier")
-
-    def _longest_s(self) -> float:
-        return self._number("min_wait") + self._jitter_s()
 
     def _begin(self, action: Action) -> float | None:
         """Return the end of the wait, in seconds since the epoch; None: no wait."""

@@ -50,8 +50,12 @@ def compare(
         field, real = f"{within}{name}", actual.get(name)
         if isinstance(value, Mapping) and isinstance(real, Mapping):
             yield from compare(value, real, f"{field}/", secret=secret)
-        elif not _same(name, value, real):
-            yield Difference(field, _sentence(field, value, real, secret=secret))
+        elif _same(name, value, real):
+            continue
+        elif secret:
+            yield Difference(field, f"{field} is not what it is to be")
+        else:
+            yield Difference(field, f"{field} is {_text(real)} and is to be {_text(value)}")
 
 
 def missing(field: str, subject: str) -> Difference:
@@ -61,7 +65,9 @@ def missing(field: str, subject: str) -> Difference:
 def _same(name: str, expected: Any, actual: Any) -> bool:
     """Compare two values of the key ``name``, or two items of a list ("")."""
     if isinstance(actual, str) and MASK in actual:
-        return actual in (MASK, _masked(name, expected))
+        from bloomery import secrets  # late: saves this import where only templates are read
+
+        return actual in (MASK, secrets.mask({name: expected})[name])
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         return all(_same(key, value, actual.get(key)) for key, value in expected.items())
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
@@ -70,19 +76,7 @@ def _same(name: str, expected: Any, actual: Any) -> bool:
     return bool(expected == actual)
 
 
-def _masked(name: str, value: Any) -> Any:
-    from bloomery import secrets  # late: saves this import where only templates are read
-
-    return secrets.mask({name: value})[name]
-
-
-def _sentence(field: str, expected: Any, actual: Any, *, secret: bool) -> str:
-    if secret:
-        return f"{field} is not what it is to be"
-    return f"{field} is {_shown(actual)} and is to be {_shown(expected)}"
-
-
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     from bloomery import secrets  # late, as above
 
     if isinstance(value, str):

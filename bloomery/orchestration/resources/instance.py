@@ -127,39 +127,31 @@ class Instance(stepwise.OnNode):
     deletes_first = staticmethod(instance_info.deletes_first)
 
     def validate(self) -> None:
-        self._check_replacement()
-        self._check_boot()
-
-    def _check_boot(self) -> None:
-        if self.properties["wait_for"] == "first_boot" and not self.properties["first_boot"]:
+        values = self.properties
+        if values["replace_order"] == instance_schema.CREATE_FIRST and not values["selector"]:
+            for name in ("image_update_policy", "user_data_update_policy"):
+                if values[name] == OnChange.REPLACE:
+                    raise errors.StackValidationFailed(
+                        reason="cannot create the new one first on the machine of the old one: "
+                        f"give a selector, or another {name}",
+                        path=["replace_order"],
+                    )
+        if values["wait_for"] == "first_boot" and not values["first_boot"]:
             raise errors.StackValidationFailed(
                 reason="cannot wait for a first boot that nobody tells of: give first_boot",
                 path=["wait_for"],
             )
-        network_data = self.properties["network_data"]
+        network_data = values["network_data"]
         if not isinstance(network_data, Mapping | None) and network_data != instance_network.AUTO:
             raise errors.StackValidationFailed(
                 reason="cannot be read: give the map of network_data.json, or auto",
                 path=["network_data"],
             )
-
-        for number, each in enumerate(self.properties["networks"] or ()):
+        for number, each in enumerate(values["networks"] or ()):
             if each.get("port") and each.get("physical_network"):
                 raise errors.StackValidationFailed(
                     reason="cannot be in two places: give port, or physical_network",
                     path=["networks", number],
-                )
-
-    def _check_replacement(self) -> None:
-        values = self.properties
-        if values["replace_order"] != instance_schema.CREATE_FIRST or values["selector"]:
-            return
-        for name in ("image_update_policy", "user_data_update_policy"):
-            if values[name] == OnChange.REPLACE:
-                raise errors.StackValidationFailed(
-                    reason="cannot create the new one first on the machine of the old one: give a "
-                    f"selector, or another {name}",
-                    path=["replace_order"],
                 )
 
     @classmethod
@@ -316,7 +308,9 @@ class Instance(stepwise.OnNode):
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         data = self.record.data
         if name in ("addresses", "first_address"):
-            return self._addresses(name)
+            networks = self.properties["networks"] or []
+            addresses = {n["vif"]: [n["fixed_ip"]] for n in networks if n.get("fixed_ip")}
+            return addresses if name == "addresses" else next(iter(addresses.values()), [None])[0]
         if name == "attempts":
             return data.get("attempt")
         if name == "allocation_uuid":
@@ -340,15 +334,6 @@ class Instance(stepwise.OnNode):
             info = node["instance_info"]
             return info.get("image_source") or info.get("boot_iso")
         return node.get(name.removeprefix("node_") if name.startswith("node_") else name)
-
-    def _addresses(self, name: str) -> Any:
-        networks = self.properties["networks"] or []
-        addresses_of = {
-            each["vif"]: [each["fixed_ip"]] for each in networks if each.get("fixed_ip")
-        }
-        if name == "addresses":
-            return addresses_of
-        return next((addresses[0] for addresses in addresses_of.values()), None)
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
         former = self.record.data.get(placement.FORMER) if returns else None

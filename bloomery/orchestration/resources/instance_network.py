@@ -52,7 +52,19 @@ def network_data(
     networks every link has DHCP.
     """
     link_of = {port["uuid"]: port.get("portgroup_uuid") or port["uuid"] for port in ports}
-    bonds = [_bond(group, ports) for group in portgroups if group["uuid"] in link_of.values()]
+    bonds: list[Json] = []
+    for group in portgroups:
+        members = [port for port in ports if port.get("portgroup_uuid") == group["uuid"]]
+        if not members:
+            continue
+        bond = {
+            "id": group["uuid"],
+            "type": "bond",
+            "bond_mode": group.get("mode") or "active-backup",
+            "bond_links": [port["uuid"] for port in members],
+            "ethernet_mac_address": group.get("address") or members[0]["address"],
+        }
+        bonds.append(bond)
     free = [bond["id"] for bond in bonds]
     free += [port["uuid"] for port in ports if not port.get("portgroup_uuid")]
     placed = []
@@ -62,35 +74,19 @@ def network_data(
             break  # more networks than links
         if link in free:
             free.remove(link)
-        placed.append(_network(number, link, network))
+        entry = {"id": f"network{number}", "link": link, "network_id": network.get("vif") or link}
+        if network.get("fixed_ip"):
+            address = ipaddress.ip_interface(network["fixed_ip"])
+            entry["type"] = f"ipv{address.version}"
+            entry |= {"ip_address": str(address.ip), "netmask": str(address.netmask)}
+        else:
+            entry["type"] = "ipv4_dhcp"
+        placed.append(entry)
     links = [
         {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
         for port in ports
     ]
     return {"links": links + bonds, "networks": placed, "services": []}
-
-
-def _bond(group: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> Json:
-    members = [port for port in ports if port.get("portgroup_uuid") == group["uuid"]]
-    return {
-        "id": group["uuid"],
-        "type": "bond",
-        "bond_mode": group.get("mode") or "active-backup",
-        "bond_links": [port["uuid"] for port in members],
-        "ethernet_mac_address": group.get("address") or members[0]["address"],
-    }
-
-
-def _network(number: int, link: str, network: Mapping[str, Any]) -> Json:
-    common = {"id": f"network{number}", "link": link, "network_id": network.get("vif") or link}
-    if not network.get("fixed_ip"):
-        return common | {"type": "ipv4_dhcp"}
-    address = ipaddress.ip_interface(network["fixed_ip"])
-    return common | {
-        "type": f"ipv{address.version}",
-        "ip_address": str(address.ip),
-        "netmask": str(address.netmask),
-    }
 
 
 def placed_networks(instance: OnNode, uuid: str) -> Sequence[Mapping[str, Any]]:

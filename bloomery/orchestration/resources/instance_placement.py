@@ -69,39 +69,31 @@ def _request(instance: OnNode) -> Json:
 
 
 def _ask_preferred(instance: OnNode) -> bool:
-    """Create an allocation of the preferred nodes; False: there are none.
+    """Create an allocation of the preferred nodes, and return whether there are any.
 
     An allocation of an engine that crashed is kept, although other nodes may be preferred by now.
     """
     uuid, spread = instance.derived_id("allocation-former"), instance.properties["spread"]
     if not spread or instance.machines.find(machines.ALLOCATION, uuid) is None:
-        nodes: list[str] = []
-        if former := _former_node(instance):
-            nodes = [former]
-        elif spread:
-            asked = instance.properties["selector"]
-            there = allocation.candidates(instance.machines, asked, in_use=True)
-            nodes = spread_nodes(there, DOMAINS[spread["by"]], spread["number"])
+        former, selector = instance.record.data.get(FORMER), instance.properties["selector"]
+        candidates = selector.get("candidate_nodes")
+        if former is not None and candidates and former not in candidates:  # it may be its name
+            try:
+                is_candidate = instance.machines.get_node(former)["name"] in candidates
+            except errors.NotFound:
+                is_candidate = False
+            former = former if is_candidate else None
+        nodes = [str(former)] if former else []
+        if spread and not nodes:
+            machines_of_class = allocation.candidates(instance.machines, selector, in_use=True)
+            domain = DOMAINS[spread["by"]]
+            nodes = spread_nodes(machines_of_class, domain, spread["number"])
         if not nodes:
             return False
         fields = _request(instance) | {"candidate_nodes": nodes}
         machine_records.create(instance, machines.ALLOCATION, uuid, fields)
     instance.record.data["instance"] = uuid
     return True
-
-
-def _former_node(instance: OnNode) -> str | None:
-    former = instance.record.data.get(FORMER)
-    candidates = instance.properties["selector"].get("candidate_nodes")
-    if former is None:
-        return None
-    if candidates and former not in candidates:
-        try:
-            name = instance.machines.get_node(former)["name"]
-        except errors.NotFound:
-            return None
-        return former if name in candidates else None
-    return str(former)
 
 
 def await_former(instance: OnNode) -> stepwise.Following:
@@ -139,13 +131,9 @@ def spread_nodes(nodes: Sequence[Json], field: str, number: int) -> list[str]:
     values = sorted({str(node[field] or "") for node in nodes})
     free: dict[str, list[str]] = {value: [] for value in values}
     for node in nodes:
-        if _is_free(node):
+        is_unused = node["instance_uuid"] is None and not node["maintenance"]
+        if is_unused and node["provision_state"] == State.AVAILABLE:
             free[str(node[field] or "")].append(node["uuid"])
     start = number % len(values) if values else 0
     chosen = next((v for v in values[start:] + values[:start] if free[v]), None)
     return free[chosen] if chosen is not None and len(values) > 1 else []
-
-
-def _is_free(node: Json) -> bool:
-    is_available = node["provision_state"] == State.AVAILABLE
-    return is_available and node["instance_uuid"] is None and not node["maintenance"]

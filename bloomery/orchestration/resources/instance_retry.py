@@ -83,18 +83,20 @@ def quarantine(instance: OnNode) -> stepwise.Following:
 
 def _quarantine(instance: OnNode) -> str | None:
     data, waits = instance.record.data, None
-    left = {
+    requirer = f"{instance.record.name} of stack {instance.context.stack_name}"
+    remaining = {
         uuid: error for uuid, error in data.get(FAILED, {}).items()
         if uuid not in data.get(QUARANTINED, ()) and _setting(instance, "quarantine_failed")
     }  # fmt: skip
-    for uuid, error in left.items():
+    for uuid, error in remaining.items():
         try:
             node = instance.machines.get_node(uuid)
             if node["provision_state"] in UNSTABLE_STATES:
                 waits = uuid
                 continue
             if node["instance_uuid"] is None and not node["maintenance"]:
-                instance.machines.set_maintenance(uuid, True, _reason(instance, error))
+                reason = f"cannot be deployed for {requirer} ({instance.context.stack_id}): {error}"
+                instance.machines.set_maintenance(uuid, True, reason)
         except machines.Busy:
             waits = uuid
             continue
@@ -102,8 +104,3 @@ def _quarantine(instance: OnNode) -> str | None:
             pass  # not allowed, or the node is gone
         data.setdefault(QUARANTINED, []).append(uuid)
     return waits
-
-
-def _reason(instance: OnNode, error: str) -> str:
-    requirer = f"{instance.record.name} of stack {instance.context.stack_name}"
-    return f"cannot be deployed for {requirer} ({instance.context.stack_id}): {error}"

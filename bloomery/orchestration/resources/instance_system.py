@@ -28,23 +28,8 @@ PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # not depl
 
 
 def prepare(instance: OnNode) -> str | None:
+    """Claim the node.  Raises MachineRefused if it cannot be used."""
     node = instance.get_node()
-    _check_usable(instance, node)
-    instance_network.placed_networks(instance, node["uuid"])
-    instance.note_move(node)
-    info = instance_info.info_of(instance.properties) | {machines.MARK: instance.mark()}
-    fields = {f"instance_info/{key}": value for key, value in info.items()}
-    fields["instance_name"] = host_name(instance)
-    if node["instance_uuid"] is None:
-        fields["instance_uuid"] = instance.record.data["instance"]
-    instance.machines.update_node(node["uuid"], stepwise.patch_of(fields))
-    instance_network.attach(instance, node["uuid"])
-    instance_boot.arm(instance)
-    instance.record.data.pop(instance_preparation.BEFORE, None)
-    return "before" if instance.properties["runbook_before"] else "deploy"
-
-
-def _check_usable(instance: OnNode, node: Json) -> None:
     name = node["name"] or node["uuid"]
     label = f"node {name}"
     instance.check_unmarked(node["instance_info"], label)
@@ -62,6 +47,18 @@ def _check_usable(instance: OnNode, node: Json) -> None:
             reason = node.get(f"{flag}_reason")
             because = f" ({reason})" if reason else ""
             raise stepwise.MachineRefused(f"cannot use {label}: it is {state}{because}{way_out}")
+    instance_network.placed_networks(instance, node["uuid"])
+    instance.note_move(node)
+    info = instance_info.info_of(instance.properties) | {machines.MARK: instance.mark()}
+    fields = {f"instance_info/{key}": value for key, value in info.items()}
+    fields["instance_name"] = host_name(instance)
+    if node["instance_uuid"] is None:
+        fields["instance_uuid"] = instance.record.data["instance"]
+    instance.machines.update_node(node["uuid"], stepwise.patch_of(fields))
+    instance_network.attach(instance, node["uuid"])
+    instance_boot.arm(instance)
+    instance.record.data.pop(instance_preparation.BEFORE, None)
+    return "before" if instance.properties["runbook_before"] else "deploy"
 
 
 def deploy(instance: OnNode) -> str | None:
@@ -139,14 +136,25 @@ def renew(instance: OnNode) -> stepwise.Following:
     if state in ON_ITS_WAY:
         return instance.wait_in("deploy", "for the node to be active")
     instance.note_move(node)
-    instance.machines.update_node(node["uuid"], _changes(instance))
+    before = instance_info.info_of(instance.record.properties)
+    after = instance_info.info_of(instance.properties)
+    info = after | {key: None for key in before if key not in after}  # the mark stays
+    fields = {f"instance_info/{key}": value for key, value in info.items()}
+    fields["instance_name"] = host_name(instance)
+    instance.machines.update_node(node["uuid"], stepwise.patch_of(fields))
     if data.get("networks"):
         instance_network.attach(instance, node["uuid"])
     if state in PREPARED:  # the node is claimed, but not deployed yet
         data.pop(instance_preparation.BEFORE, None)
         return "prepare" if state == State.AVAILABLE else "before"
     if data.get("rebuilds") or state == State.DEPLOYFAIL:
-        _check_unprotected(instance, node)
+        if node["protected"] and instance.properties["protected"] is not False:
+            raise stepwise.MachineRefused(
+                f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set "
+                "protected to false"
+            )
+        if node["protected"]:
+            _protect(instance, node)
         instance_boot.arm(instance)
         return "rebuild"
     _protect(instance, node)
@@ -189,32 +197,18 @@ def reason_to_replace(instance: OnNode, node: Json) -> str:
     return f"node {name} is in {State.ERROR}" if node["provision_state"] == State.ERROR else ""
 
 
-def _check_unprotected(instance: OnNode, node: Json) -> None:
-    if not node["protected"]:
-        return
-    if instance.properties["protected"] is not False:
-        raise stepwise.MachineRefused(
-            f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set protected "
-            "to false"
-        )
-    _protect(instance, node)
-
-
-def _changes(instance: OnNode) -> list[Json]:
-    """Return the patch of instance_info and instance_name; the mark stays."""
-    before = instance_info.info_of(instance.record.properties)
-    after = instance_info.info_of(instance.properties)
-    info = after | {key: None for key in before if key not in after}
-    fields = {f"instance_info/{key}": value for key, value in info.items()}
-    return stepwise.patch_of(fields | {"instance_name": host_name(instance)})
-
-
 def rebuild(instance: OnNode) -> str | None:
     return _order_system(instance, "rebuild")
 
 
 def _order_system(instance: OnNode, verb: str) -> str | None:
-    drive = instance_info.config_drive(_with_network_data(instance), host_name(instance))
+    properties = instance.properties
+    if properties["network_data"] == instance_network.AUTO:
+        ports, portgroups = instance.machines.list_ports(instance.node_uuid())
+        networks = instance_network.placed_networks(instance, instance.node_uuid())
+        network_data = instance_network.network_data(ports, portgroups, networks)
+        properties = {**properties, "network_data": network_data}
+    drive = instance_info.config_drive(properties, host_name(instance))
     if handle := instance_boot.handle_of_boot(instance):
         drive = handle.with_token(drive)
     steps = instance_preparation.steps_of_hardware(instance)
@@ -222,15 +216,6 @@ def _order_system(instance: OnNode, verb: str) -> str | None:
     instance.order(verb, configdrive=drive, deploy_steps=steps or None)
     instance.record.data["ordered_at"] = instance.context.utc()
     return None if instance.properties["wait_for"] == "none" else "deployed"
-
-
-def _with_network_data(instance: OnNode) -> Mapping[str, Any]:
-    if instance.properties["network_data"] != instance_network.AUTO:
-        return instance.properties
-    ports, portgroups = instance.machines.list_ports(instance.node_uuid())
-    networks = instance_network.placed_networks(instance, instance.node_uuid())
-    network_data = instance_network.network_data(ports, portgroups, networks)
-    return {**instance.properties, "network_data": network_data}
 
 
 def host_name(instance: OnNode) -> str:

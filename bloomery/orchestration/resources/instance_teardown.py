@@ -6,8 +6,7 @@ release [<-> order_before] -> undeploy -> undeployed [-> cleaned] -> free [-> re
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from bloomery import errors
 from bloomery.conductor import states
@@ -61,9 +60,15 @@ def release(instance: OnNode) -> stepwise.Following:
         phase = "clean" if state in instance_preparation.CLEANING else "teardown"
         return instance.wait_in(phase, f"while it is {state}")
     instance_network.detach(instance, node["uuid"], keep=())
-    _note_allocation(instance)
+    teardown, data = instance.properties["teardown"] or {}, instance.record.data
+    ident = instance.properties["allocation"]
+    keeps = ident and (teardown.get("keep_allocation") or data.get(REPLACED))
+    if keeps and (record := instance.machines.find(machines.ALLOCATION, ident)):
+        # the teardown deletes the allocation: note what ``reserve_again`` asks for
+        kept = {name: record[name] for name in KEPT if record.get(name)}
+        data["allocation"] = kept | {"candidate_nodes": [record["node_uuid"]]}
     instance.note_move(node)
-    soft = (instance.properties["teardown"] or {}).get("secure_power_off") == "soft"
+    soft = teardown.get("secure_power_off") == "soft"
     return "shut_down" if soft and node["power_state"] == Power.ON else "undeploy"
 
 
@@ -81,20 +86,9 @@ def is_shut_down(instance: OnNode) -> stepwise.Following:
     return "undeploy"
 
 
-def _note_allocation(instance: OnNode) -> None:
-    """Note the request of an allocation that the teardown deletes, and that is to be kept."""
-    ident = instance.properties["allocation"]
-    keeps = (instance.properties["teardown"] or {}).get("keep_allocation")
-    if not ident or not (keeps or instance.record.data.get(REPLACED)):
-        return
-    if record := instance.machines.find(machines.ALLOCATION, ident):
-        kept = {name: record[name] for name in KEPT if record.get(name)}
-        instance.record.data["allocation"] = kept | {"candidate_nodes": [record["node_uuid"]]}
-
-
 def _forget(instance: OnNode, node: Json) -> None:
-    keys = [key for key in node["instance_info"] if key in _written(instance.properties)]
-    fields = [f"instance_info/{key}" for key in keys]
+    written = {*instance_info.info_of(instance.properties), machines.MARK}
+    fields = [f"instance_info/{key}" for key in node["instance_info"] if key in written]
     if node["instance_name"] is not None:
         fields.append("instance_name")
     if node["instance_uuid"] == instance.derived_id("instance"):
@@ -167,7 +161,3 @@ def reserve_again(instance: OnNode) -> stepwise.Following:
         return instance.wait_in("allocate", "for the node again", fields["uuid"])
     del instance.record.data["allocation"]
     return None
-
-
-def _written(properties: Mapping[str, Any]) -> set[str]:
-    return {*instance_info.info_of(properties), machines.MARK}

@@ -240,7 +240,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return self._begin_batch(batch, len(new) + len(in_service))
         self._rollout["settles"] = True
         if left:
-            is_canary, batch = self._rollout["canary"] == DUE, self._next_batch()
+            is_canary = self._rollout["canary"] == DUE
+            states, failed = self._states(), set(self._rollout["failed"])
+            lost = sum(member.name in failed and not member.is_ready for member in states)
+            count = self.count() - lost
+            batch = rollouts.next_batch(states, self._pace, count, is_canary=is_canary)
             if is_canary:
                 self._rollout["canary"] = TRIED if self._pace.canary else DONE
             if batch:
@@ -249,7 +253,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if leaving := batches.surplus(present, self._names(), self._pace.delete_batch_size):
             self._rollout["members"] = []
             return self._change(dict.fromkeys(leaving))
-        self._end()
+        ready = sum(member.is_ready for member in self._states())
+        if ready < self._least_ready():
+            self._fail(f"{ready} of {self.count()} members are ready; {self._failures()}")
+        self._rollout["state"] = COMPLETE
         return None
 
     def _never_created(self, states: Mapping[str, Status]) -> set[str]:
@@ -257,12 +264,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         last = self._rollout
         newcomers = {*last.get("new", ()), *last.get("unborn", ())} & set(last.get("failed", ()))
         return {name for name in newcomers if states.get(name) is Status.FAILED}
-
-    def _next_batch(self) -> list[str]:
-        states, failed = self._states(), set(self._rollout["failed"])
-        lost = sum(member.name in failed and not member.is_ready for member in states)
-        is_canary = self._rollout["canary"] == DUE
-        return rollouts.next_batch(states, self._pace, self.count() - lost, is_canary=is_canary)
 
     def _begin_batch(self, batch: Sequence[str], remaining: int) -> str:
         rollout, taken = self._rollout, set(batch)
@@ -306,9 +307,17 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         before = [name for name in rollout["failed"] if name not in rollout["members"]]
         rollout["failed"] = [*before, *failed]
         unexcused = set(rollout["failed"]).difference(rollout["excused"])
-        too_many = unexcused.intersection(failed) and len(unexcused) > self._most_failures()
-        if too_many and (following := self._after_failure()):
-            return following
+        most_failures = pace.max_failures
+        if self.record.action is not Action.UPDATE:
+            most_failures = max(most_failures, self.count() - self._least_ready())
+        if unexcused.intersection(failed) and len(unexcused) > most_failures:
+            if pace.on_failure is OnFailure.PAUSE:
+                return self._pause(self._failures())
+            if pace.on_failure is OnFailure.ROLLBACK_BATCH:
+                rollout["reverts"] = rollout["members"]
+                return "revert"
+            if pace.on_failure is OnFailure.STOP:
+                self._fail(self._failures())
         if rollout["canary"] == TRIED:
             rollout["canary"] = SOAKED
             self._wait_later(pace.soak_s)
@@ -326,27 +335,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         what = f"the next one begins {self._pace.pause_s:g} s later (pause_time)"
         return self._wait_until(what) or "choose"
 
-    def _most_failures(self) -> int:
-        """Return how many members may fail before the failure policy applies."""
-        most = self._pace.max_failures
-        if self.record.action is Action.UPDATE:
-            return most
-        return max(most, self.count() - self._least_ready())
-
     def _least_ready(self) -> int:
         return rollouts.share(self.properties["min_ready"] or "100%", self.count(), up=True)
-
-    def _after_failure(self) -> str | None:
-        """Return the next step by the failure policy; None: go on.  Raises RolloutFailed."""
-        rollout, policy = self._rollout, self._pace.on_failure
-        if policy is OnFailure.CONTINUE:
-            return None
-        if policy is OnFailure.PAUSE:
-            return self._pause(self._failures())
-        if policy is OnFailure.ROLLBACK_BATCH:
-            rollout["reverts"] = rollout["members"]
-            return "revert"
-        return self._fail(self._failures())
 
     # --------------------------------------------------------------------- steps: pauses, rollback
 
@@ -406,12 +396,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def step_reverted(self) -> stepwise.Following:
         return self._wait_for_child() or "revert"
-
-    def _end(self) -> None:
-        ready = sum(member.is_ready for member in self._states())
-        if ready < self._least_ready():
-            self._fail(f"{ready} of {self.count()} members are ready; {self._failures()}")
-        self._rollout["state"] = COMPLETE
 
     def _fail(self, reason: str) -> NoReturn:
         self._rollout.update(state=FAILED, reason=reason)

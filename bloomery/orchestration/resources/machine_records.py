@@ -141,14 +141,11 @@ class MachineRecord(stepwise.Stepwise):
             elif field == "steps":  # the API requires ``args`` in each step
                 values[field] = [each | {"args": each.get("args") or {}} for each in value]
             elif field == PORTGROUP:
-                values[field] = self._uuid_of(machines.PORTGROUP, value)
+                record = self.machines.find(machines.PORTGROUP, value)
+                if record is None:
+                    raise errors.EntityNotFound(entity=machines.PORTGROUP, name=value)
+                values[field] = str(record["uuid"])
         return values
-
-    def _uuid_of(self, noun: str, ident: str) -> str:
-        record = self.machines.find(noun, ident)
-        if record is None:
-            raise errors.EntityNotFound(entity=noun, name=ident)
-        return str(record["uuid"])
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         try:

@@ -7,19 +7,20 @@ attributes.  get_resource returns the output ``OS::stack_id``, if the template h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties.presence import Pending
-from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.properties.schema import Attribute, Type
 from bloomery.orchestration.resources import base, composite
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.dialect import Key, Section, Template
 
 REFERENCE: Final = "OS::stack_id"  # the output that replaces the reference ID
+_WIDE: Final = {Type.INTEGER: Type.NUMBER}  # parameters have no integer type
 
 
 class NestedStack(composite.Composite):
@@ -31,8 +32,32 @@ class NestedStack(composite.Composite):
     dynamic_attributes: ClassVar[bool] = True  # as in Heat, validation accepts unknown ones
 
     def validate(self) -> None:
-        if self.facade is not None:
-            _check_facade(*self.facade, type(self))
+        """Refuse a template that does not fit the type that it provides."""
+        if self.facade is None:
+            return
+        name, facade = self.facade
+        for key, expected in facade.properties_schema.items():
+            if (declared := self.properties_schema.get(key)) is None:
+                if expected.required:
+                    raise _misfit(f"Required property {key} for facade {name} missing in provider")
+                continue
+            types = {_WIDE.get(each, each) for each in (expected.type, declared.type)}
+            if Type.ANY not in types and len(types) > 1:
+                raise _misfit(
+                    f"Property {key} type mismatch between facade {name} ({expected.type}) and "
+                    f"provider ({declared.type})"
+                )
+        for key, declared in self.properties_schema.items():
+            if declared.required and key not in facade.properties_schema:
+                raise _misfit(
+                    f"Provider requires property {key} unknown in facade {name}: give the parameter"
+                    " a default"
+                )
+        for attribute in facade.attributes_schema:
+            if attribute not in self.attributes_schema:
+                raise _misfit(
+                    f"Attribute {attribute} for facade {name} missing in provider: add an output"
+                )
 
     def is_known(self, pending: Pending) -> bool:
         return not pending
@@ -64,17 +89,15 @@ class NestedStack(composite.Composite):
 def as_parameter(value: Any) -> Any:
     if isinstance(value, Mapping):
         return json.dumps(value)
-    if isinstance(value, list):
-        return ",".join(_flattened(value))
-    return value
-
-
-def _flattened(values: list[Any]) -> Iterator[str]:
-    for index, value in enumerate(values):
-        if isinstance(value, Mapping):
-            yield from (f".member.{index}.{key}={inner}" for key, inner in value.items())
+    if not isinstance(value, list):
+        return value
+    texts: list[str] = []
+    for index, item in enumerate(value):
+        if isinstance(item, Mapping):
+            texts += [f".member.{index}.{key}={inner}" for key, inner in item.items()]
         else:
-            yield "" if value is None else str(value)
+            texts.append("" if item is None else str(item))
+    return ",".join(texts)
 
 
 def kind_of(
@@ -88,6 +111,21 @@ def kind_of(
 
     ``defaults``: of the environment; null removes the default of the template, as in Heat.
     """
+    section, properties = template.section(Section.PARAMETERS), {}
+    # the validation of the template raises the error of a section that is no map
+    for name, body in section.items() if isinstance(section, dict) else ():
+        try:
+            read = template.parameter_schema
+            declared = parameter_schemas.unused_default(read, name, body).as_property()
+        except errors.Misplaced as exc:
+            raise exc.under(template.word(Section.PARAMETERS), name) from exc
+        required = defaults[name] is None if name in defaults else declared.required
+        properties[name] = replace(declared, required=required)
+    outputs, key = template.section(Section.OUTPUTS), template.features.output_keys[Key.DESCRIPTION]
+    attributes = {
+        name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""))
+        for name, body in (outputs.items() if isinstance(outputs, dict) else ())
+    }
     return type(
         "NestedStack",
         (NestedStack,),
@@ -95,69 +133,11 @@ def kind_of(
             "template": template,
             "source": source,
             "facade": facade,
-            "properties_schema": _properties(template, defaults),
-            "attributes_schema": _attributes(template),
+            "properties_schema": properties,
+            "attributes_schema": attributes,
             "__module__": __name__,
         },
     )
-
-
-def _properties(template: Template, defaults: Mapping[str, Any]) -> dict[str, Schema]:
-    section = template.section(Section.PARAMETERS)
-    if not isinstance(section, dict):
-        return {}  # the validation of the template raises the error
-    schemas = {}
-    for name, body in section.items():
-        try:
-            read = template.parameter_schema
-            declared = parameter_schemas.unused_default(read, name, body).as_property()
-        except errors.Misplaced as exc:
-            raise exc.under(template.word(Section.PARAMETERS), name) from exc
-        required = defaults[name] is None if name in defaults else declared.required
-        schemas[name] = replace(declared, required=required)
-    return schemas
-
-
-def _attributes(template: Template) -> dict[str, Attribute]:
-    section = template.section(Section.OUTPUTS)
-    key = template.features.output_keys[Key.DESCRIPTION]
-    return {
-        name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""))
-        for name, body in (section.items() if isinstance(section, dict) else ())
-    }
-
-
-def _check_facade(name: str, facade: type[base.Resource], kind: type[NestedStack]) -> None:
-    for key, expected in facade.properties_schema.items():
-        _check_property(name, key, expected, kind.properties_schema.get(key))
-    for key, declared in kind.properties_schema.items():
-        if declared.required and key not in facade.properties_schema:
-            raise _misfit(
-                f"Provider requires property {key} unknown in facade {name}: give the parameter a"
-                " default"
-            )
-    for attribute in facade.attributes_schema:
-        if attribute not in kind.attributes_schema:
-            raise _misfit(
-                f"Attribute {attribute} for facade {name} missing in provider: add an output"
-            )
-
-
-_WIDE: Final = {Type.INTEGER: Type.NUMBER}  # parameters have no integer type
-
-
-def _check_property(name: str, key: str, expected: Schema, declared: Schema | None) -> None:
-    if declared is None:
-        if expected.required:
-            raise _misfit(f"Required property {key} for facade {name} missing in provider")
-        return
-    if Type.ANY not in {expected.type, declared.type} and _WIDE.get(
-        expected.type, expected.type
-    ) != _WIDE.get(declared.type, declared.type):
-        raise _misfit(
-            f"Property {key} type mismatch between facade {name} ({expected.type}) and provider"
-            f" ({declared.type})"
-        )
 
 
 def _misfit(reason: str) -> errors.StackValidationFailed:

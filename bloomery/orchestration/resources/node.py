@@ -128,7 +128,7 @@ class Node(stepwise.OnNode):
     def step_enroll(self) -> str | None:
         uuid = self.node_uuid()
         fields = {name: value for name, value in self._fields().items() if value is not None}
-        for name in OWNERSHIP:  # policies may forbid them on create; _give_away patches them
+        for name in OWNERSHIP:  # policies may forbid them on create; step_add_ports patches them
             fields.pop(name, None)
         try:
             self.machines.create_node(fields | {"uuid": uuid})
@@ -144,22 +144,22 @@ class Node(stepwise.OnNode):
             return False
 
     def step_add_ports(self) -> str | None:
-        self._give_away()
+        fields = self._fields()
+        for name in OWNERSHIP:
+            node = self.get_node()
+            if fields[name] is not None and node[name] != fields[name]:
+                self.machines.update_node(node["uuid"], stepwise.patch_of({name: fields[name]}))
         self._change_ports(before=())
         if self.properties["traits"]:
             self.machines.set_traits(self.node_uuid(), self.properties["traits"])
         self._change_maintenance({})
         return "steer"
 
-    def _give_away(self) -> None:
-        fields = self._fields()
-        for name in OWNERSHIP:
-            node = self.get_node()
-            if fields[name] is not None and node[name] != fields[name]:
-                self.machines.update_node(node["uuid"], stepwise.patch_of({name: fields[name]}))
-
     def step_steer(self) -> stepwise.Following:
-        """Wait until the node rests; then note the next verb towards its target, if any."""
+        """Wait until the node rests; then note the next verb towards its target, if any.
+
+        An allocated node is neither inspected nor configured.
+        """
         node, data = self.get_node(), self.record.data
         state, ordered = node["provision_state"], data.get("ordered")
         if state in MOVING:
@@ -167,7 +167,10 @@ class Node(stepwise.OnNode):
                 node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}"
             )
         data.pop("ordered", None)
-        self._note_time(ordered)
+        began = data.pop("began", None)
+        if ordered is not None and began is not None:
+            timings = data.setdefault("timings", {})
+            timings[PHASES.get(ordered, "clean")] = round(self.context.utc() - began, 3)
         if ordered is not None and (
             state in FAILED or (ordered, state) == ("manage", State.ENROLL)
         ):
@@ -176,21 +179,14 @@ class Node(stepwise.OnNode):
             data[APPLIED] = dict(self.properties[CONFIGURATION] or {})
         if self._next_setting(node) is not None:
             return "set_boot"
-        verb = self._next_verb(node)
-        if verb is None:
-            return None
-        return self._to_order(node, verb, then="steer")
-
-    def _next_verb(self, node: Json) -> str | None:
-        """Return the next verb; an allocated node is neither inspected nor configured."""
         target, sections = target_of(self.properties), self._unapplied()
         _refuse(node_effects.configuration_refusal(node, target, sections))
-        inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
+        inspects = self.properties["inspect"] != "none" and not data.get("inspected")
         is_free = node_effects.is_free(node)
-        return next_verb(
-            node["provision_state"], target,
-            inspects=inspects and is_free, configures=bool(sections) and is_free,
-        )  # fmt: skip
+        verb = next_verb(
+            state, target, inspects=inspects and is_free, configures=bool(sections) and is_free
+        )
+        return None if verb is None else self._to_order(node, verb, then="steer")
 
     def _unapplied(self) -> Sequence[str]:
         return node_effects.unapplied(self.record.data.get(APPLIED) or {}, self.properties)
@@ -236,12 +232,6 @@ class Node(stepwise.OnNode):
             return self.wait_for(node["uuid"], timeout_s, f"for its {field}", every_s=SETTING_S)
         raise stepwise.MachineFailed(str(node["last_error"]))
 
-    def _note_time(self, ordered: str | None) -> None:
-        began = self.record.data.pop("began", None)
-        if ordered is not None and began is not None:
-            timings = self.record.data.setdefault("timings", {})
-            timings[PHASES.get(ordered, "clean")] = round(self.context.utc() - began, 3)
-
     def _to_order(self, node: Json, verb: str, then: str) -> str:
         self.note_move(node)
         self.record.data |= {"verb": verb, "then": then}
@@ -249,20 +239,16 @@ class Node(stepwise.OnNode):
 
     def step_order(self) -> str | None:
         data = self.record.data
-        self.order(data["verb"], **self._arguments(data["verb"]))
+        arguments: Json = {}
+        if data["verb"] == "clean":
+            stated, sections = self.properties[CONFIGURATION], self._unapplied()
+            steps = [each for name in sections for each in step_run.steps_of(name, stated[name])]
+            arguments = {"clean_steps": step_run.numbered(steps)}
+        self.order(data["verb"], **arguments)
         data["ordered"], data["began"] = data["verb"], self.context.utc()
         if data["verb"] == "inspect":
             data["inspected"] = True
         return str(data["then"])
-
-    def _arguments(self, verb: str) -> Json:
-        if verb != "clean":
-            return {}
-        stated = self.properties[CONFIGURATION]
-        steps = [
-            each for name in self._unapplied() for each in step_run.steps_of(name, stated[name])
-        ]
-        return {"clean_steps": step_run.numbered(steps)}
 
     @classmethod
     def preempted_by(
@@ -303,7 +289,8 @@ class Node(stepwise.OnNode):
             "provision_state"
         ] in UNSTABLE_STATES:
             return self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}")
-        if self._retires(node):
+        is_unused = node["provision_state"] == State.AVAILABLE and node["instance_uuid"] is None
+        if is_unused and self.properties["retired"] and not node["retired"]:
             return self._to_order(node, "manage", then="patch")
         names = set(self.record.data.get("changed", ()))
         before, after = self._fields(self.record.properties), self._fields()
@@ -318,11 +305,6 @@ class Node(stepwise.OnNode):
         self._change_maintenance(self.record.properties.get("maintenance") or {})
         self.record.data.pop("changed", None)
         return "steer"
-
-    def _retires(self, node: Json) -> bool:
-        if node["provision_state"] != State.AVAILABLE or node["instance_uuid"] is not None:
-            return False
-        return bool(self.properties["retired"]) and not node["retired"]
 
     def _protection(self, node: Json, before: Mapping[str, Any]) -> Json:
         if node["provision_state"] not in IN_USE:
@@ -347,23 +329,21 @@ class Node(stepwise.OnNode):
         old = {each["address"].lower(): each for each in before}
         new = {each["address"].lower(): each for each in self.properties["ports"] or ()}
         for address, port in new.items():
-            if old.get(address) != port:
-                self._write_port(address, port)
+            if old.get(address) == port:
+                continue
+            uuid = self._port_id(address)
+            values = {name: port.get(name) for name in node_schema.PORT_FIELDS}
+            values = {name: v for name, v in values.items() if v is not None} | {"address": address}
+            values["extra"] = {**(port.get("extra") or {}), machines.MARK: self.mark()}
+            if self.machines.find(machines.PORT, uuid) is None:
+                ids = {"uuid": uuid, "node_uuid": self.node_uuid()}
+                self.machines.create(machines.PORT, values | ids)
+            else:
+                self.machines.update(machines.PORT, uuid, stepwise.patch_of(values))
         for address in old.keys() - new.keys():
             uuid = self._port_id(address)
             if self.machines.find(machines.PORT, uuid) is not None:
                 self.machines.delete(machines.PORT, uuid)
-
-    def _write_port(self, address: str, port: Mapping[str, Any]) -> None:
-        uuid = self._port_id(address)
-        fields = {name: port.get(name) for name in node_schema.PORT_FIELDS} | {"address": address}
-        fields = {name: value for name, value in fields.items() if value is not None}
-        fields["extra"] = {**(port.get("extra") or {}), machines.MARK: self.mark()}
-        if self.machines.find(machines.PORT, uuid) is None:
-            node_uuid = self.node_uuid()
-            self.machines.create(machines.PORT, fields | {"uuid": uuid, "node_uuid": node_uuid})
-        else:
-            self.machines.update(machines.PORT, uuid, stepwise.patch_of(fields))
 
     def _port_id(self, address: str) -> str:
         return self.derived_id(f"port-{address}")
@@ -387,7 +367,10 @@ class Node(stepwise.OnNode):
         node, end = self.get_node(), self.properties["on_delete"]
         stays_up = end == "retire" and (node["provision_state"] != State.AVAILABLE)
         if end == "keep" or stays_up:
-            self._let_go(node)
+            patch: list[Json] = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
+            if end == "retire":
+                patch.append({"op": "add", "path": "/retired", "value": True})
+            self.machines.update_node(node["uuid"], patch)
             return None
         if node["instance_uuid"] is not None:
             raise stepwise.MachineRefused(
@@ -400,12 +383,6 @@ class Node(stepwise.OnNode):
         if state in REMOVABLE:
             return "remove"
         return self._to_order(node, "manage", then="leave")
-
-    def _let_go(self, node: Json) -> None:
-        patch: list[Json] = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
-        if self.properties["on_delete"] == "retire":
-            patch.append({"op": "add", "path": "/retired", "value": True})
-        self.machines.update_node(node["uuid"], patch)
 
     def step_remove(self) -> str | None:
         with contextlib.suppress(errors.NodeNotFound):
@@ -421,10 +398,20 @@ class Node(stepwise.OnNode):
         driver_info = expected.pop("driver_info", {})
         expected["extra"] = self.properties["extra"] or {}
         yield from self.mark_differences(real)
-        yield from drift.compare(self._with_parent(expected, real), real)
+        if (parent := expected.get("parent_node")) not in (None, real["parent_node"]):
+            expected["parent_node"] = self.machines.get_node(str(parent))["uuid"]
+        yield from drift.compare(expected, real)
         if real["driver_info"] is not None:  # None: the owner of the stack may not read it
             yield from drift.compare({"driver_info": driver_info}, real, secret=True)
-        yield from drift.compare(self._expected_facts(real), real)
+        maintenance = self.properties["maintenance"] or {}
+        facts: Json = {"fault": None, "maintenance": bool(maintenance.get("enabled"))}
+        if maintenance.get("enabled") and maintenance.get("reason"):
+            facts["maintenance_reason"] = maintenance["reason"]
+        if self.properties["traits"] is not None:
+            facts["traits"] = sorted(self.properties["traits"])
+        if node_effects.is_free(real):  # an instance may have other boot settings
+            facts |= boot_settings(real, self.properties)
+        yield from drift.compare(facts | self._protection(real, before={}), real)
         yield from self._port_differences()
         state, target = real["provision_state"], target_of(self.properties)
         if next_verb(state, target, inspects=False) is not None:
@@ -445,22 +432,6 @@ class Node(stepwise.OnNode):
         if {*(properties.get("traits") or data["traits"])} != {*data["traits"]}:
             live["traits"] = data["traits"]
         return live
-
-    def _with_parent(self, expected: Json, real: Json) -> Json:
-        if (parent := expected.get("parent_node")) in (None, real["parent_node"]):
-            return expected
-        return expected | {"parent_node": self.machines.get_node(str(parent))["uuid"]}
-
-    def _expected_facts(self, real: Json) -> Json:
-        maintenance = self.properties["maintenance"] or {}
-        expected: Json = {"fault": None, "maintenance": bool(maintenance.get("enabled"))}
-        if maintenance.get("enabled") and maintenance.get("reason"):
-            expected["maintenance_reason"] = maintenance["reason"]
-        if self.properties["traits"] is not None:
-            expected["traits"] = sorted(self.properties["traits"])
-        if node_effects.is_free(real):  # an instance may have other boot settings
-            expected |= boot_settings(real, self.properties)
-        return expected | self._protection(real, before={})
 
     def _port_differences(self) -> Iterator[drift.Difference]:
         for port in self.properties["ports"] or ():

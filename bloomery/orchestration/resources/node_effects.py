@@ -113,7 +113,9 @@ def effect_of_update(
     state = target_of(before)
     applied = {} if state == State.ENROLL else before.get(CONFIGURATION) or {}
     sections = unapplied(applied, after)
-    effect = _effect(state, target_of(after), _inspects(before, after, names), sections)
+    was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
+    inspects = after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
+    effect = _effect(state, target_of(after), inspects, sections)
     may_be_applied = state != State.ENROLL and not all(applied.get(each) for each in sections)
     ident = str(after.get("name") or "(its name is made)")
     if reason := destruction_refusal(ident, after, sections):
@@ -138,11 +140,6 @@ def current_effect(
     inspects = inspects and after["inspect"] != "none" and is_free(node)
     effect = _effect(node["provision_state"], target_of(after), inspects, sections)
     return replace(effect, certain=not is_moving)
-
-
-def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]) -> bool:
-    was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
-    return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
 
 
 def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) -> Effect:

@@ -6,7 +6,7 @@ The members are the resources of a child stack.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
@@ -188,25 +188,18 @@ class ResourceGroup(Indexed, rolling.Rolling):
         skipped = set(self.skip_list())
         steps = self._steps(pace, current=len(present.keys() - skipped))
         self.time_of_each(steps, pace["pause_time"])
-        return list(self._foreseen(steps, present, skipped, float(pace["pause_time"])))
-
-    def _foreseen(
-        self,
-        steps: Sequence[batches.Resize],
-        present: groups.Members,
-        skipped: Collection[str],
-        pause_s: float,
-    ) -> Iterator[batches.Batch]:
-        define = functools.cache(self.member)
+        define, foreseen = functools.cache(self.member), []
         for number, step in enumerate(steps, 1):
             names = groups.names(step.size, skipped)
             after = after_batch(present, step, names, self.count(), define)
-            yield batches.Batch(
+            batch = batches.Batch(
                 changed=tuple(name for name in after if after[name] != present.get(name)),
                 deleted=tuple(name for name in present if name not in after),
-                wait_s=pause_s if number < len(steps) else 0.0,
+                wait_s=float(pace["pause_time"]) if number < len(steps) else 0.0,
             )
+            foreseen.append(batch)
             present = after
+        return foreseen
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         names, present = groups.names(batch.size, set(self.record.data[SKIPPED])), self.present()

@@ -15,7 +15,7 @@ from bloomery.orchestration.resources import base, batches, composite, groups
 from bloomery.orchestration.resources.states import Action
 from bloomery.outcome import DONE, Outcome
 
-LEFT: Final = "batches"
+STATE: Final = "batches"
 PACE: Final = {
     "max_batch_size": Schema(
         Type.INTEGER, "The maximum number of members in a batch.", default=1,
@@ -42,13 +42,17 @@ class Rolling(composite.Membered):
         raise NotImplementedError
 
     def check_create_complete(self, token: Any) -> Outcome:
-        return self._advance() if LEFT in self.record.data else super().check_create_complete(token)
+        return (
+            self._advance() if STATE in self.record.data else super().check_create_complete(token)
+        )
 
     def check_update_complete(self, token: Any) -> Outcome:
-        return self._advance() if LEFT in self.record.data else super().check_update_complete(token)
+        return (
+            self._advance() if STATE in self.record.data else super().check_update_complete(token)
+        )
 
     def plan_batches(self, steps: Sequence[batches.Resize], pause_s: float) -> None:
-        self.record.data[LEFT] = {
+        self.record.data[STATE] = {
             "steps": [list(step) for step in steps],
             "each_s": self.time_of_each(steps, pause_s),
             "pause_s": pause_s,
@@ -57,33 +61,33 @@ class Rolling(composite.Membered):
         }
 
     def forget_batches(self) -> None:
-        self.record.data.pop(LEFT, None)
+        self.record.data.pop(STATE, None)
 
     def time_of_each(self, steps: Sequence[batches.Resize], pause_s: float) -> float:
         """Return the timeout of a batch, in seconds.  Raises as ``batches.time_of_each``."""
         return batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
 
     def next_batch(self) -> None:
-        left = self.record.data[LEFT]
-        document = self.document_after(batches.Resize(*left["steps"].pop(0)))
-        blueprint = self.blueprint(document, timeout_s=left["each_s"])
-        left["until"], left["doing"] = None, self.change_child(blueprint)
+        remaining = self.record.data[STATE]
+        document = self.document_after(batches.Resize(*remaining["steps"].pop(0)))
+        blueprint = self.blueprint(document, timeout_s=remaining["each_s"])
+        remaining["until"], remaining["doing"] = None, self.change_child(blueprint)
 
     def _advance(self) -> Outcome:
-        left = self.record.data[LEFT]
-        while (outcome := self.follow_child(Action(left["doing"]))) is DONE and left["steps"]:
-            if (pause_s := self._pause_s(left)) > 0:
+        remaining = self.record.data[STATE]
+        while True:
+            outcome = self.follow_child(Action(remaining["doing"]))
+            if outcome is not DONE:
+                return outcome
+            if not remaining["steps"]:
+                del self.record.data[STATE]
+                return outcome
+            now = self.context.utc()
+            if remaining["until"] is None:
+                remaining["until"] = now + remaining["pause_s"]
+            if (pause_s := float(remaining["until"] - now)) > 0:
                 return base.look_again(pause_s, "pauses between two batches (pause_time)")
             self.next_batch()
-        if outcome is DONE:
-            del self.record.data[LEFT]
-        return outcome
-
-    def _pause_s(self, left: dict[str, Any]) -> float:
-        now = self.context.utc()
-        if left["until"] is None:
-            left["until"] = now + left["pause_s"]
-        return float(left["until"] - now)
 
     def present(self) -> groups.Members:
         child = self.child()

@@ -208,21 +208,15 @@ def rollout_steps(
         ready += sum(not member.is_ready for member in changing)
         changed = {member.name for member in changing}
         outdated = [member for member in outdated if member.name not in changed]
-        yield _change(changing, pace, is_canary=is_canary, is_last=not outdated)
+        wait_s = pace.settle_s + (pace.pause_s if outdated else 0)
+        yield batches.Batch(
+            changed=tuple(member.name for member in changing),
+            wait_s=wait_s + (pace.soak_s if is_canary else 0),
+            is_canary=is_canary,
+            waits_for_signal=is_canary and pace.requires_signal,
+        )
         is_canary = False
     if not outdated:
         gone = batches.surplus({*present, *new, *leaving}, names, sys.maxsize)
         for deleted in batches.slices(gone, pace.delete_batch_size):
             yield batches.Batch(deleted=deleted)
-
-
-def _change(
-    batch: Sequence[Member], pace: Pace, *, is_canary: bool, is_last: bool
-) -> batches.Batch:
-    wait_s = pace.settle_s + (pace.soak_s if is_canary else 0) + (0 if is_last else pace.pause_s)
-    return batches.Batch(
-        changed=tuple(member.name for member in batch),
-        wait_s=wait_s,
-        is_canary=is_canary,
-        waits_for_signal=is_canary and pace.requires_signal,
-    )

@@ -48,13 +48,10 @@ def capacity_after(
     elif adjustment is Adjustment.CHANGE:
         capacity = current + int(amount)
     else:
-        capacity = current + _step(current * amount / 100, min_step or 0)
+        change = current * amount / 100
+        size = max(math.floor(abs(change)), 1, min_step or 0) if change else 0
+        capacity = current + int(math.copysign(size, change))
     return max(least, min(most, capacity))
-
-
-def _step(change: float, min_step: int) -> int:
-    size = max(math.floor(abs(change)), 1 if change else 0, min_step if change else 0)
-    return int(math.copysign(size, change))
 
 
 def after_batch(

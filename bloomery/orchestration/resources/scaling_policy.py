@@ -65,7 +65,13 @@ class ScalingPolicy(signals.Signalled):
         signal = details or {}
         if str(signal.get("current", signal.get("state", "alarm"))).lower() != "alarm":
             raise base.NoActionRequired
-        group, cooldown_s = self._group(), self.properties["cooldown"]
+        siblings, reference = self.context.siblings, self.properties["auto_scaling_group_id"]
+        group, cooldown_s = siblings and siblings.find(reference), self.properties["cooldown"]
+        if not isinstance(group, ScaledGroup):
+            raise errors.NotFound(
+                reason=f"cannot find the group {reference!r} of the policy {self.record.name}:"
+                " it is none of this stack; name one with get_resource"
+            )
         if cooldown_s is None:
             cooldown_s = group.properties.get("cooldown")
         before, after = group.adjust(
@@ -75,16 +81,6 @@ class ScalingPolicy(signals.Signalled):
             cooldown_s=float(cooldown_s or 0),
         )
         return f"{group.record.name} turns from {before} to {after} members"
-
-    def _group(self) -> ScaledGroup:
-        siblings, reference = self.context.siblings, self.properties["auto_scaling_group_id"]
-        group = siblings and siblings.find(reference)
-        if not isinstance(group, ScaledGroup):
-            raise errors.NotFound(
-                reason=f"cannot find the group {reference!r} of the policy {self.record.name}:"
-                " it is none of this stack; name one with get_resource"
-            )
-        return group
 
     def get_reference_id(self) -> Any:
         return self.signed_url() or self.record.name

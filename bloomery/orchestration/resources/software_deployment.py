@@ -106,7 +106,11 @@ class SoftwareDeployment(signals.Signalled):
     ) -> Any:
         if not prop_diff:
             return None
-        if self._replaces():
+        old = self._values(self.record.properties)
+        new = self._values(self.properties)
+        inputs = self._config(self.properties).get("inputs") or ()
+        fixed = [entry["name"] for entry in inputs if entry.get("replace_on_change")]
+        if any(old.get(name) != new.get(name) for name in fixed):
             raise base.UpdateReplace
         return self._deploy(Action.UPDATE)
 
@@ -154,11 +158,17 @@ class SoftwareDeployment(signals.Signalled):
     def _deploy(self, action: Action) -> bool:
         """Deploy the config if ``action`` calls for it; return whether a signal must come."""
         config, before = self._config(self.properties), self.record.data.get(CONFIG)
-        part = self._part(config, action)
-        if part is None and action is not Action.CREATE:
+        parts: Sequence[tuple[Any, Any]] = ()  # tools and their texts, of which the first runs
+        if config["group"] == COMPONENT:
+            entries = (config["config"] or {}).get("configs") or ()
+            acting = [entry for entry in entries if action in entry.get("actions", ())]
+            parts = [(entry.get("tool"), entry.get("config")) for entry in acting]
+        elif action in self.properties["actions"]:
+            parts = [(config["group"], config["config"])]
+        if not parts and action is not Action.CREATE:
             return False
-        waits = part is not None and self.properties[TRANSPORT] != NO_SIGNAL
-        config_id = self._write_config(config, part or ("", ""), action)
+        waits = bool(parts) and self.properties[TRANSPORT] != NO_SIGNAL
+        config_id = self._write_config(config, parts[0] if parts else ("", ""), action)
         values = {
             "config_id": config_id,
             "server_id": self.properties["server"],
@@ -167,27 +177,15 @@ class SoftwareDeployment(signals.Signalled):
             "status": (Status.IN_PROGRESS if waits else Status.COMPLETE).value,
             "status_reason": "Deploy data available" if waits else software.NOT_WAITED_FOR,
         }
-        self._write_deployment(values)
-        if before is not None:
-            software_of(self).delete_config(before)
-        return waits
-
-    def _write_deployment(self, values: dict[str, Any]) -> None:
-        """Write the deployment, unless it was written before a crash and may have a signal."""
         uuid, present = str(self.record.physical_id), self._deployment()
         if present is None:
             software_of(self).create_deployment(uuid, **values)
-        elif present["config_id"] != values["config_id"]:
+        elif present["config_id"] != config_id:  # else written before a crash: it may have a signal
             del values["server_id"]
             software_of(self).update_deployment(uuid, **values)
-
-    def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:
-        if config["group"] != COMPONENT:
-            deploys = action in self.properties["actions"]
-            return (config["group"], config["config"]) if deploys else None
-        parts = (config["config"] or {}).get("configs") or ()
-        acting = (part for part in parts if action in part.get("actions", ()))
-        return next(((part.get("tool"), part.get("config")) for part in acting), None)
+        if before is not None:
+            software_of(self).delete_config(before)
+        return waits
 
     def _write_config(
         self, config: Mapping[str, Any], part: tuple[Any, Any], action: Action
@@ -228,26 +226,21 @@ class SoftwareDeployment(signals.Signalled):
             yield {**entry, "value": values.pop(entry["name"], entry.get("default"))}
         for name, value in values.items():
             yield {"name": name, "type": "String", "value": value}
-        for name, value, description in self._own_inputs(action):
-            yield {"name": name, "description": description, "type": "String", "value": value}
-
-    def _own_inputs(self, action: Action) -> Iterator[tuple[str, Any, str]]:
-        where, transport = self.context, self.properties[TRANSPORT]
-        yield "deploy_server_id", self.properties["server"], "The ID of the server"
-        yield "deploy_action", action.value, "The action that deploys"
-        yield "deploy_stack_id", f"{where.stack_name}/{where.stack_id}", "The stack"
-        yield "deploy_resource_name", self.record.name, "The name of the deployment"
-        yield "deploy_signal_transport", transport, "The signal transport"
+        stack, transport = self.context, self.properties[TRANSPORT]
+        own_inputs = [
+            ("deploy_server_id", self.properties["server"], "The ID of the server"),
+            ("deploy_action", action.value, "The action that deploys"),
+            ("deploy_stack_id", f"{stack.stack_name}/{stack.stack_id}", "The stack"),
+            ("deploy_resource_name", self.record.name, "The name of the deployment"),
+            ("deploy_signal_transport", transport, "The signal transport"),
+        ]
         if transport == "CFN_SIGNAL":
-            yield SIGNAL_ID, self.signed_url(), "The URL for the signal"
-            yield "deploy_signal_verb", "POST", "The HTTP method of the signal"
-
-    def _replaces(self) -> bool:
-        before, after = self.record.properties, self.properties
-        old, new = self._values(before), self._values(after)
-        inputs = self._config(after).get("inputs") or ()
-        fixed = [entry["name"] for entry in inputs if entry.get("replace_on_change")]
-        return any(old.get(name) != new.get(name) for name in fixed)
+            own_inputs += [
+                (SIGNAL_ID, self.signed_url(), "The URL for the signal"),
+                ("deploy_signal_verb", "POST", "The HTTP method of the signal"),
+            ]
+        for name, value, description in own_inputs:
+            yield {"name": name, "description": description, "type": "String", "value": value}
 
     def _values(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         inputs = self._config(properties).get("inputs") or ()
@@ -298,12 +291,9 @@ class StructuredDeployment(SoftwareDeployment):
         if not isinstance(tree, Mapping):
             return tree
         key = self.properties["input_key"]
-        if tree.keys() == {key} and isinstance(tree[key], str):
-            return self._value(tree[key], values)
-        return {name: self._substituted(item, values) for name, item in tree.items()}
-
-    def _value(self, name: str, values: Mapping[str, Any]) -> Any:
-        strict = self.properties["input_values_validate"] == "STRICT"
-        if strict and values.get(name) is None:
-            raise errors.UserParameterMissing(key=name)
-        return values.get(name)
+        if tree.keys() != {key} or not isinstance(tree[key], str):
+            return {name: self._substituted(item, values) for name, item in tree.items()}
+        value = values.get(tree[key])
+        if value is None and self.properties["input_values_validate"] == "STRICT":
+            raise errors.UserParameterMissing(key=tree[key])
+        return value

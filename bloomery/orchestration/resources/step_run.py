@@ -114,7 +114,8 @@ class StepRun(stepwise.OnNode):
         self.resource_id_set(node["uuid"])
         if node["provision_state"] in RUNNING_STATES[mode]:
             return self.wait_in("", f"while it is {node['provision_state']}")
-        if mode == CLEAN and self._has_stopped(node):
+        has_failed = node["provision_state"] == State.CLEANFAIL and not node["maintenance"]
+        if mode == CLEAN and has_failed and self.machines.has_aborted_cleaning(node["uuid"]):
             self.note_move(node)
             return "manage"
         if node["provision_state"] != RESTING_STATES[mode]:
@@ -152,12 +153,6 @@ class StepRun(stepwise.OnNode):
             node = self.get_node()
             if node["provision_state"] in WAITS:
                 self.machines.set_provision_state(node["uuid"], "abort")
-
-    def _has_stopped(self, node: Json) -> bool:
-        """Tell whether the node is in clean failed because this stack aborted its cleaning."""
-        if node["provision_state"] != State.CLEANFAIL or node["maintenance"]:
-            return False
-        return self.machines.has_aborted_cleaning(node["uuid"])
 
     def timeout_s(self, phase: str = "") -> float:
         """Return the property ``timeout``, for each phase."""
@@ -350,17 +345,9 @@ class HardwareConfiguration(StepRun):
     }  # fmt: skip
 
     def validate(self) -> None:
-        self._check_deploy_steps()
-        if self.properties["raid"] and not self.properties["allow_destructive"]:
-            raise errors.StackValidationFailed(
-                reason="cannot change RAID, which destroys data: set allow_destructive to true",
-                path=["raid"],
-            )
-
-    def _check_deploy_steps(self) -> None:
-        if self.properties["apply_when"] != DEPLOY:
-            return
-        names = [f"{each['interface']}.{each['step']}" for each in self._steps(SECTIONS)]
+        is_deployed = self.properties["apply_when"] == DEPLOY
+        user_steps = self._steps(SECTIONS) if is_deployed else []
+        names = [f"{each['interface']}.{each['step']}" for each in user_steps]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise errors.StackValidationFailed(
@@ -371,6 +358,11 @@ class HardwareConfiguration(StepRun):
         if len(names) > MOST_DEPLOY_STEPS:
             raise errors.StackValidationFailed(
                 reason=f"cannot run {len(names)} steps in a deployment: {MOST_DEPLOY_STEPS} at most"
+            )
+        if self.properties["raid"] and not self.properties["allow_destructive"]:
+            raise errors.StackValidationFailed(
+                reason="cannot change RAID, which destroys data: set allow_destructive to true",
+                path=["raid"],
             )
 
     def _steps(self, sections: Iterable[str]) -> list[Json]:
@@ -476,9 +468,10 @@ class HardwareConfiguration(StepRun):
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
             bios = self.machines.list_bios_settings(real["uuid"])
-            expected = {
-                name: _as_nodes_report(value, bios.get(name)) for name, value in settings.items()
-            }
+            expected = {name: str(value) for name, value in settings.items()}
+            for name, text in expected.items():
+                if bios.get(name) in ("True", "False") and text.lower() == str(bios[name]).lower():
+                    expected[name] = str(bios[name])  # nodes report True, and templates quote true
             yield from drift.compare(expected, bios, "bios/")
         if firmware := applied.get("firmware"):
             yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
@@ -543,12 +536,6 @@ def steps_of(section: str, stated: Any) -> list[Json]:
     return [{k: v for k, v in each.items() if k != "order"} for each in stated]
 
 
-def _as_nodes_report(value: Any, reported: str | None) -> str:
-    """Return a setting as nodes report it: ``True`` for true, also where templates quote it."""
-    text = str(value)
-    return reported if reported in ("True", "False") and text.lower() == reported.lower() else text
-
-
 def firmware_differences(
     flashed: Sequence[Mapping[str, Any]], components: Sequence[Mapping[str, Any]]
 ) -> Iterator[drift.Difference]:
@@ -573,19 +560,17 @@ def raid_differences(
     """
     rest = list(present)
     for number, disk in enumerate(expected):
-        like = next((each for each in rest if _is_like(disk, each)), None)
-        if like is None:
-            yield drift.missing(f"raid_config/logical_disks/{number}", f"the logical disk {disk}")
+        stated = {name: value for name, value in disk.items() if value != "MAX"}
+        for each in rest:
+            named = {name: value for name, value in stated.items() if name in each}
+            if not any(drift.compare(named, each)):
+                rest.remove(each)
+                break
         else:
-            rest.remove(like)
+            yield drift.missing(f"raid_config/logical_disks/{number}", f"the logical disk {disk}")
     for disk in rest:
-        shown = {name: disk.get(name) for name in ("volume_name", "raid_level", "size_gb")}
-        yield drift.Difference("raid_config/logical_disks", f"a logical disk too many: {shown}")
-
-
-def _is_like(expected: Mapping[str, Any], disk: Mapping[str, Any]) -> bool:
-    named = {name: value for name, value in expected.items() if value != "MAX" and name in disk}
-    return not [*drift.compare(named, disk)]
+        fields = {name: disk.get(name) for name in ("volume_name", "raid_level", "size_gb")}
+        yield drift.Difference("raid_config/logical_disks", f"a logical disk too many: {fields}")
 
 
 def _step(interface: str, step: str, **args: Any) -> Json:

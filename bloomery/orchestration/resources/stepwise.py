@@ -132,12 +132,18 @@ class Stepwise(base.Resource):
         """Run steps until a step waits or the action is done.  Raises the errors of the steps."""
         data = self.record.data
         while (name := data.get(STEP)) is not None:
+            step = self.steps[name]
+            run = step.run or getattr(type(self), f"step_{name}")
             try:
-                following = self._run_step(name)
+                following: Following = run(self)
             except errors.Conflict as exc:  # the engine deletes and retries after a Conflict
                 raise MachineRefused(str(exc)) from exc
             if isinstance(following, UNFINISHED):
                 return following
+            if (following or END) not in step.then.split():
+                raise LookupError(
+                    f"step {name} cannot go on with {following}: see the table of steps"
+                )
             data.pop(UNTIL, None)
             if following is None:
                 del data[STEP]
@@ -146,14 +152,6 @@ class Stepwise(base.Resource):
                 if following in self.ordering_steps:
                     return Again(after_s=0, reason="")  # the step is stored before it orders
         return DONE
-
-    def _run_step(self, name: str) -> Following:
-        step = self.steps[name]
-        run = step.run or getattr(type(self), f"step_{name}")
-        following: Following = run(self)
-        if not isinstance(following, UNFINISHED) and (following or END) not in step.then.split():
-            raise LookupError(f"step {name} cannot go on with {following}: see the table of steps")
-        return following
 
     def check_create_complete(self, token: Any) -> Outcome:
         return self.advance()
@@ -350,18 +348,15 @@ class OnNode(Stepwise):
         None: the flow has succeeded.  Raises as ``wait_for``.
         """
         if ORDERS not in self.record.data:  # stored by an engine that did not number orders
-            return self._wait_for_rest(phase, purpose)
+            node = self.get_node()
+            if node["provision_state"] in UNSTABLE_STATES | HOLD_STATES:
+                return self.wait_in(phase, purpose)
+            is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
+            return None if is_well else str(node["last_error"])
         flow = self._find_flow()
         if flow is not None and flow.is_open:
             return self.wait_in(phase, purpose)
         return OUTCOME_UNKNOWN if flow is None else flow.error
-
-    def _wait_for_rest(self, phase: str, purpose: str) -> Following:
-        node = self.get_node()
-        if node["provision_state"] in UNSTABLE_STATES | HOLD_STATES:
-            return self.wait_in(phase, purpose)
-        is_well = node["provision_state"] in (State.MANAGEABLE, State.ACTIVE)
-        return None if is_well else str(node["last_error"])
 
     def _find_flow(self) -> FlowOutcome | None:
         return self.machines.find_flow(self.node_uuid(), self.order_id())

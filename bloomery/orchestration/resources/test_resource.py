@@ -96,13 +96,10 @@ class TestResource(base.Resource):
         self.record.data[VALUE] = self.properties[VALUE]
 
     def _begin(self, action: Action, *, fails: bool) -> dict[str, Any]:
-        wait_s = self._wait_s(action)
+        named = (self.properties["action_wait_secs"] or {}).get(action.lower())
+        wait_s = float(self.properties["wait_secs"] if named is None else named)
         until = None if wait_s < 0 else self.context.utc() + wait_s
         return {"until": until, "fails": fails}
-
-    def _wait_s(self, action: Action) -> float:
-        named = (self.properties["action_wait_secs"] or {}).get(action.lower())
-        return float(self.properties["wait_secs"] if named is None else named)
 
     def _outcome(self, token: Mapping[str, Any]) -> Outcome:
         until, now = token["until"], self.context.utc()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import email
 import uuid
-from collections.abc import Iterator, Mapping
-from email.message import Message
+from collections.abc import Mapping
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any, ClassVar
@@ -54,30 +53,19 @@ class MultipartMime(Config):
     }  # fmt: skip
 
     def text(self) -> str:
-        parts = [part for entry in self.properties["parts"] or () for part in self._parts(entry)]
+        parts: list[Any] = []
+        for entry in self.properties["parts"] or ():
+            text, filename = str(entry["config"]), entry.get("filename")
+            config = software_of(self).show_config(text) if uuidutils.is_uuid_like(text) else None
+            text = text if config is None else str(config["config"] or "")
+            if entry.get("type") == "multipart":
+                message = email.message_from_string(text)
+                entry_parts: Any = message.get_payload() if message.is_multipart() else []
+            else:
+                charset = "us-ascii" if text.isascii() else "utf-8"
+                entry_parts = [MIMEText(text, entry.get("subtype") or "plain", charset)]
+            for part in entry_parts if filename else ():
+                part.add_header("Content-Disposition", "attachment", filename=filename)
+            parts += entry_parts
         boundary = f"==============={uuid.UUID(self.derived_id('boundary')).int}=="
         return MIMEMultipart(_subparts=parts, boundary=boundary).as_string()
-
-    def _parts(self, entry: Mapping[str, Any]) -> Iterator[Message]:
-        text, subtype, filename = self._config(entry), entry.get("subtype"), entry.get("filename")
-        if entry.get("type") == "multipart":
-            message = email.message_from_string(text)
-            inner = message.get_payload() if message.is_multipart() else []
-            for part in inner:
-                assert isinstance(part, Message)
-                _describe(part, filename)
-                yield part
-            return
-        part = MIMEText(text, subtype or "plain", "us-ascii" if text.isascii() else "utf-8")
-        _describe(part, filename)
-        yield part
-
-    def _config(self, entry: Mapping[str, Any]) -> str:
-        text = str(entry["config"])
-        config = software_of(self).show_config(text) if uuidutils.is_uuid_like(text) else None
-        return text if config is None else str(config["config"] or "")
-
-
-def _describe(part: Message, filename: str | None) -> None:
-    if filename:
-        part.add_header("Content-Disposition", "attachment", filename=filename)

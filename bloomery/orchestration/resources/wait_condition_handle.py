@@ -117,28 +117,24 @@ class WaitConditionHandle(Handle):
         return bool(self.properties[signals.TRANSPORT] != "NO_SIGNAL")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if name == "signal":
-            return json.dumps(self._signal())
-        if self.properties[signals.TRANSPORT] != "TOKEN_SIGNAL":
-            return None
-        if name == "curl_cli":
-            return self.curl_command()
-        return {"token": self.token(), "endpoint": self.signal_url()}.get(name)
-
-    def _signal(self) -> dict[str, Any]:
-        where = self.context
-        if self.properties[signals.TRANSPORT] == "TOKEN_SIGNAL":
-            return {"endpoint": self.signal_url(), "token": self.token()}
-        if self.properties[signals.TRANSPORT] == "CFN_SIGNAL":
-            return {"alarm_url": self.signed_url()}
-        if self.properties[signals.TRANSPORT] == "HEAT_SIGNAL":
-            return {
+        transport = self.properties[signals.TRANSPORT]
+        signal: dict[str, Any] = {}
+        if transport == "TOKEN_SIGNAL":
+            signal = {"endpoint": self.signal_url(), "token": self.token()}
+        elif transport == "CFN_SIGNAL":
+            signal = {"alarm_url": self.signed_url()}
+        elif transport == "HEAT_SIGNAL":
+            signal = {
                 "endpoint": self.signal_url(),
-                "project_id": where.project_id,
-                "stack_id": f"{where.stack_name}/{where.stack_id}",
+                "project_id": self.context.project_id,
+                "stack_id": f"{self.context.stack_name}/{self.context.stack_id}",
                 "resource_name": self.record.name,
             }
-        return {}
+        if name == "signal":
+            return json.dumps(signal)
+        if transport != "TOKEN_SIGNAL":
+            return None
+        return self.curl_command() if name == "curl_cli" else signal.get(name)
 
 
 class CfnWaitConditionHandle(Handle):
