@@ -115,7 +115,7 @@ def resource_kinds() -> Lines:
     )
     for name, load in sorted(kinds.loaders(kinds.GROUP).items()):
         declared = load()
-        kind = resource_types.shown(name, declared, with_description=True)
+        kind = resource_types.schema_document(name, declared, with_description=True)
         for each, facts in kind["properties"].items():
             facts["change"] = _change(declared, declared.properties_schema[each])
         yield from ("", f"## {name}", "", _plain(kind["description"].partition("\n\n")[0]), "")

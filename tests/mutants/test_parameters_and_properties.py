@@ -284,10 +284,7 @@ MUTANTS = (
         required_keys_are_missed,
     ),
     Mutant(
-        values,
-        "_element",
-        lambda index, schema, given, job: values.converted(schema, given, job),
-        faults_name_their_place,
+        errors.StackValidationFailed, "under", lambda self, *path: self, faults_name_their_place
     ),
     Mutant(
         values, "integer_of", lambda text, limits: int(float(text)), whole_numbers_have_no_point
@@ -303,9 +300,14 @@ MUTANTS = (
         booleans_of_properties_are_two_words,
     ),
     Mutant(
-        values, "_differ", lambda before, after: before != after, true_is_another_value_than_one
+        values,
+        "differences",
+        lambda schemas, before, after: values.Differences(
+            changed={name: after[name] for name in after if after[name] != before[name]}
+        ),
+        true_is_another_value_than_one,
     ),
-    Mutant(translation.Delete, "turn", -1, rules_run_in_their_order),
+    Mutant(translation.Delete, "priority", -1, rules_run_in_their_order),
 )
 PROBES = sorted({mutant.probe for mutant in MUTANTS}, key=lambda probe: probe.__name__)
 

@@ -173,7 +173,7 @@ def _matching(pattern: str | None, names: kinds.Kinds) -> list[str]:
 def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool = False) -> Json:
     """Return the properties and attributes of a resource type."""
     kind = _kind(ctx, type_name)
-    return resource_types.shown(type_name, kind, with_description=with_description)
+    return resource_types.schema_document(type_name, kind, with_description=with_description)
 
 
 def generate_template(ctx: StackContext, type_name: str, *, dialect: str = "cfn") -> Json:

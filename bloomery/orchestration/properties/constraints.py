@@ -54,7 +54,7 @@ def _fault(reason: str) -> errors.InvalidSchemaError:
 class Length:
     """How many characters a text, elements a list or keys a map may have; inclusive."""
 
-    word: ClassVar[str] = "length"
+    key: ClassVar[str] = "length"
     fits: ClassVar[frozenset[Type]] = frozenset({Type.STRING, Type.LIST, Type.MAP})
 
     min: int | None = None
@@ -73,15 +73,15 @@ class Length:
             return None
         return f"its length is {len(value)}, which is not {_bounds_text(self.min, self.max)}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, {"min": self.min, "max": self.max})
+    def document(self) -> dict[str, Any]:
+        return _document(self, {"min": self.min, "max": self.max})
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
     """The bounds of a number; inclusive."""
 
-    word: ClassVar[str] = "range"
+    key: ClassVar[str] = "range"
     fits: ClassVar[frozenset[Type]] = frozenset({Type.INTEGER, Type.NUMBER})
 
     min: Number | None = None
@@ -96,15 +96,15 @@ class Range:
             return None
         return f"{quoted(value)} is not {_bounds_text(self.min, self.max)}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, {"min": self.min, "max": self.max})
+    def document(self) -> dict[str, Any]:
+        return _document(self, {"min": self.min, "max": self.max})
 
 
 @dataclass(frozen=True, slots=True)
 class Modulo:
     """A number that is ``offset`` past a multiple of ``step``."""
 
-    word: ClassVar[str] = "modulo"
+    key: ClassVar[str] = "modulo"
     fits: ClassVar[frozenset[Type]] = Range.fits
 
     step: int
@@ -127,15 +127,15 @@ class Modulo:
             return None
         return f"{quoted(value)} is not {self.offset} more than a multiple of {self.step}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, {"step": self.step, "offset": self.offset})
+    def document(self) -> dict[str, Any]:
+        return _document(self, {"step": self.step, "offset": self.offset})
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
     """A value, or each element of a list, from a list of allowed ones."""
 
-    word: ClassVar[str] = "allowed_values"
+    key: ClassVar[str] = "allowed_values"
     fits: ClassVar[frozenset[Type]] = frozenset(Type) - {Type.MAP, Type.ANY}
 
     values: Sequence[Any]
@@ -148,26 +148,24 @@ class AllowedValues:
 
     def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         allowed = self.values if self.compared is None else self.compared
-        if _among(value if isinstance(value, list) else [value], allowed):
+        elements = value if isinstance(value, list) else [value]
+        try:
+            is_allowed = frozenset(elements) <= frozenset(allowed)
+        except TypeError:  # maps and lists, which have no hash
+            is_allowed = all(element in allowed for element in elements)
+        if is_allowed:
             return None
         return f"{quoted(value)} is not among the allowed values {quoted(list(self.values))}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, list(self.values))
-
-
-def _among(values: Sequence[Any], allowed: Sequence[Any]) -> bool:
-    try:
-        return frozenset(values) <= frozenset(allowed)
-    except TypeError:  # maps and lists, which have no hash
-        return all(value in allowed for value in values)
+    def document(self) -> dict[str, Any]:
+        return _document(self, list(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedPattern:
     """A text that a regular expression matches from end to end."""
 
-    word: ClassVar[str] = "allowed_pattern"
+    key: ClassVar[str] = "allowed_pattern"
     fits: ClassVar[frozenset[Type]] = frozenset({Type.STRING})
 
     pattern: str
@@ -185,15 +183,15 @@ class AllowedPattern:
             return str(exc.facts["reason"])
         return f"{quoted(value)} does not match the pattern {quoted(self.pattern)}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, self.pattern)
+    def document(self) -> dict[str, Any]:
+        return _document(self, self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class Custom:
     """A value that a plug-in accepts; the plug-in is looked up when a value is checked."""
 
-    word: ClassVar[str] = "custom_constraint"
+    key: ClassVar[str] = "custom_constraint"
     fits: ClassVar[frozenset[Type]] = AllowedValues.fits
 
     name: str
@@ -211,21 +209,21 @@ class Custom:
         why = check(value, context)
         return None if why is None else f"{quoted(value)} is refused by {self.name}: {why}"
 
-    def shown(self) -> dict[str, Any]:
-        return _shown(self, self.name)
+    def document(self) -> dict[str, Any]:
+        return _document(self, self.name)
 
 
-def _shown(rule: Constraint, body: Any) -> dict[str, Any]:
+def _document(rule: Constraint, body: Any) -> dict[str, Any]:
     if isinstance(body, dict):
         body = {key: value for key, value in body.items() if value is not None}
-    document = {rule.word: body}
+    document = {rule.key: body}
     return document | {"description": rule.description} if rule.description else document
 
 
 def _bounds(rule: Length | Range) -> list[Number]:
     bounds = [bound for bound in (rule.min, rule.max) if bound is not None]
     if not bounds:
-        raise _fault(f"a {rule.word} needs min, max or both")
+        raise _fault(f"a {rule.key} needs min, max or both")
     return bounds
 
 

@@ -139,8 +139,10 @@ def check(rules: Sequence[Rule], properties: Mapping[str, Any], pending: Pending
     for rule in rules:
         given, open_names = [], []
         for name in rule.names:
-            path = tuple(name.split(_DOT))
-            if path in pending.written or _value(properties, path):
+            path, value = tuple(name.split(_DOT)), properties
+            for key in path:
+                value = value.get(key, {}) if isinstance(value, Mapping) else {}
+            if path in pending.written or value:
                 given.append(name)
             elif pending.at(path) or pending.inside(path):
                 open_names.append(name)
@@ -148,13 +150,6 @@ def check(rules: Sequence[Rule], properties: Mapping[str, Any], pending: Pending
             raise errors.StackValidationFailed(
                 reason=f"{rule.reason}: {rule.advice}", path=[rule.place] if rule.place else []
             )
-
-
-def _value(properties: Mapping[str, Any], path: Path) -> Any:
-    value: Any = properties
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 # --------------------------------------------------------------------------------------- content

@@ -1,9 +1,9 @@
 """Resource types as the API shows them: a schema, and a template that wraps one resource.
 
-``shown`` is the answer to ``GET resource_types/{type}``, ``template`` to ``.../template``, where
-each property becomes a parameter and each attribute an output.  Two things differ from Heat: a
-property of type any becomes a JSON parameter, and so does a list of maps.  Heat fails on the first
-and garbles the second.
+``schema_document`` makes the answer to ``GET resource_types/{type}``, ``template`` that to
+``.../template``, where each property becomes a parameter and each attribute an output.  Two things
+differ from Heat: a property of type any becomes a JSON parameter, and so does a list of maps.  Heat
+fails on the first and garbles the second.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.presence import Rule
-from bloomery.orchestration.properties.schema import (
-    Attribute,
-    Constraint,
-    Schema,
-    Status,
-    Support,
-    Type,
-)
+from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
 
 NO_DESCRIPTION: Final = "No description available"
 
@@ -44,12 +37,19 @@ class Kind(Protocol):
 SHOW: Final = Attribute("The whole of the real thing, as its service shows it.", Type.MAP)
 
 
-def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict[str, Any]:
+def schema_document(
+    type_name: str, kind: Kind, *, with_description: bool = False
+) -> dict[str, Any]:
     """Return the schema of a kind; hidden properties and attributes are left out."""
+    attributes = {}
+    for name, attribute in _attributes(kind).items():
+        attributes[name] = {"description": attribute.description} if attribute.description else {}
+        if attribute.type is not Type.ANY:
+            attributes[name]["type"] = attribute.type.lower()
     document = {
         "resource_type": type_name,
         "properties": {name: _property(entry) for name, entry in _offered(kind).items()},
-        "attributes": {name: _attribute(entry) for name, entry in _attributes(kind).items()},
+        "attributes": attributes,
         "support_status": _support(kind.support),
     }
     return document | ({"description": described(kind)} if with_description else {})
@@ -90,16 +90,11 @@ def _property(schema: Schema) -> dict[str, Any]:
     if schema.description:
         document["description"] = schema.description
     if schema.constraints:
-        document["constraints"] = [rule.shown() for rule in schema.constraints]
+        document["constraints"] = [rule.document() for rule in schema.constraints]
     if schema.schema is not None:
         inner = {"*": schema.schema} if isinstance(schema.schema, Schema) else schema.schema
         document["schema"] = {name: _property(entry) for name, entry in inner.items()}
     return document
-
-
-def _attribute(attribute: Attribute) -> dict[str, Any]:
-    document = {"description": attribute.description} if attribute.description else {}
-    return document | ({"type": attribute.type.lower()} if attribute.type is not Type.ANY else {})
 
 
 def _support(support: Support | None) -> dict[str, Any] | None:
@@ -120,7 +115,7 @@ class Dialect(enum.StrEnum):
     CFN = "cfn"
 
 
-class _Words(NamedTuple):
+class _Spelling(NamedTuple):
     """The spelling of a dialect; three fields name the functions for references."""
 
     key: Callable[[str], str]
@@ -140,12 +135,12 @@ _PARAMETER_TYPES: Final = {
     Type.MAP: ("json", "Json"),
     Type.ANY: ("json", "Json"),
 }  # in HOT, in CFN
-_WORDS: Final = {
-    Dialect.HOT: _Words(
+_SPELLINGS: Final = {
+    Dialect.HOT: _Spelling(
         str, {"heat_template_version": "2018-08-31"}, "get_param", "get_resource", "get_attr",
         {kind: hot for kind, (hot, _) in _PARAMETER_TYPES.items()},
     ),
-    Dialect.CFN: _Words(
+    Dialect.CFN: _Spelling(
         str.capitalize, {"HeatTemplateFormatVersion": "2012-12-12"}, "Ref", "Ref", "Fn::GetAtt",
         {kind: cfn for kind, (_, cfn) in _PARAMETER_TYPES.items()},
     ),
@@ -154,52 +149,36 @@ _WORDS: Final = {
 
 def template(type_name: str, kind: Kind, dialect: Dialect = Dialect.CFN) -> dict[str, Any]:
     """Return a template that wraps one resource of the kind, with all properties and attributes."""
-    words, name, offered = _WORDS[dialect], type_name.rpartition("::")[2], _offered(kind)
-    key, value = words.key, words.key("value")
-    properties = {entry: {words.parameter: entry} for entry in offered}
+    spelling, name, offered = _SPELLINGS[dialect], type_name.rpartition("::")[2], _offered(kind)
+    key, value = spelling.key, spelling.key("value")
+    properties = {entry: {spelling.parameter: entry} for entry in offered}
     outputs = {
-        entry: {key("description"): each.description, value: {words.attribute: [name, entry]}}
+        entry: {key("description"): each.description, value: {spelling.attribute: [name, entry]}}
         for entry, each in _attributes(kind).items()
     }
     return {
-        **words.version,
+        **spelling.version,
         key("description"): f"One resource of type {type_name}",
         key("parameters"): {entry: _parameter(each, dialect) for entry, each in offered.items()},
         key("resources"): {name: {key("type"): type_name, key("properties"): properties}},
-        key("outputs"): outputs | {"OS::stack_id": {value: {words.resource: name}}},
+        key("outputs"): outputs | {"OS::stack_id": {value: {spelling.resource: name}}},
     }
 
 
 def _parameter(schema: Schema, dialect: Dialect) -> dict[str, Any]:
-    words, parameter_type = _WORDS[dialect], _parameter_type(schema)
-    document: dict[str, Any] = {words.key("type"): words.types[parameter_type]}
-    if schema.default is not None:
-        document[words.key("default")] = _default(schema.default, parameter_type)
+    """Return the declaration; that of CloudFormation has the constraints that it knows."""
+    spelling, kind, default = _SPELLINGS[dialect], schema.type, schema.default
+    if kind is Type.LIST and isinstance(schema.schema, Schema):
+        kind = Type.MAP if schema.schema.type in {Type.MAP, Type.LIST, Type.ANY} else Type.LIST
+    document: dict[str, Any] = {spelling.key("type"): spelling.types[kind]}
+    if default is not None:
+        is_json = kind is Type.ANY and isinstance(default, str)
+        document[spelling.key("default")] = json.dumps(default) if is_json else default
     if schema.description:
-        document[words.key("description")] = schema.description
-    rules = [rule for rule in schema.constraints if parameter_type in rule.fits]
-    return document | (_hot_rules(rules) if dialect is Dialect.HOT else _cfn_rules(rules))
-
-
-def _parameter_type(schema: Schema) -> Type:
-    """Return the type of the parameter; a list of maps, lists or any is JSON."""
-    if schema.type is Type.LIST and isinstance(schema.schema, Schema):
-        return Type.LIST if schema.schema.type not in {Type.MAP, Type.LIST, Type.ANY} else Type.MAP
-    return schema.type
-
-
-def _default(value: Any, parameter_type: Type) -> Any:
-    """Return a default that the parameter reads back as ``value``."""
-    return json.dumps(value) if parameter_type is Type.ANY and isinstance(value, str) else value
-
-
-def _hot_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
-    return {"constraints": [rule.shown() for rule in rules]} if rules else {}
-
-
-def _cfn_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
-    """Return the constraints that CloudFormation knows, in its spelling."""
-    document: dict[str, Any] = {}
+        document[spelling.key("description")] = schema.description
+    rules = [rule for rule in schema.constraints if kind in rule.fits]
+    if dialect is Dialect.HOT:
+        return document | ({"constraints": [rule.document() for rule in rules]} if rules else {})
     for rule in rules:
         if isinstance(rule, constraints.Length | constraints.Range):
             unit = "Length" if isinstance(rule, constraints.Length) else "Value"

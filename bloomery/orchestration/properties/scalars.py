@@ -55,17 +55,15 @@ def number_of(text: str, limits: Limits) -> int | float:
 
 def expected(kind: str, value: Any, limits: Limits) -> str:
     """Return ``kind`` for a message, with the limit if only the length of ``value`` is wrong."""
-    if not _is_too_long(value, limits):
-        return kind
-    return f"{kind} of at most {limits.scalar_digits} digits (scalar_digits)"
-
-
-def _is_too_long(value: Any, limits: Limits) -> bool:
     if isinstance(value, str):
-        return len(value) > limits.scalar_digits and _NUMERIC.fullmatch(value) is not None
-    if isinstance(value, float) and not math.isfinite(value):
-        return False
-    return isinstance(value, int | float) and not is_number(value, limits)
+        is_too_long = len(value) > limits.scalar_digits and bool(_NUMERIC.fullmatch(value))
+    elif isinstance(value, float) and not math.isfinite(value):
+        is_too_long = False
+    else:
+        is_too_long = isinstance(value, int | float) and not is_number(value, limits)
+    return (
+        f"{kind} of at most {limits.scalar_digits} digits (scalar_digits)" if is_too_long else kind
+    )
 
 
 def is_number(value: Any, limits: Limits) -> bool:

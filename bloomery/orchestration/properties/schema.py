@@ -33,10 +33,10 @@ class Type(enum.StrEnum):
 class Constraint(Protocol):
     """One rule of a property or a parameter; see constraints.py.
 
-    ``fits``: the types that may have it; ``word``: its key in templates.
+    ``fits``: the types that may have it; ``key``: its key in templates.
     """
 
-    word: ClassVar[str]
+    key: ClassVar[str]
     fits: ClassVar[frozenset[Type]]
 
     @property
@@ -45,7 +45,7 @@ class Constraint(Protocol):
     def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         """Return why ``value`` breaks the constraint, in a sentence for users, or None."""
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """Return the constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
 
 
@@ -169,13 +169,11 @@ def changes_of(
     properties: Properties, after: Mapping[str, Any], names: Collection[str]
 ) -> frozenset[OnChange]:
     """Return the effects of changing the properties ``names`` to their values in ``after``."""
-    changes = {_change_of(properties[name], after) for name in names if name in properties}
-    return frozenset(change for change in changes if change is not None)
-
-
-def _change_of(schema: Schema, after: Mapping[str, Any]) -> OnChange | None:
-    if not schema.update_allowed:
-        return OnChange.REPLACE
-    if isinstance(schema.on_change, Policy):
-        return schema.on_change.changes.get(str(after.get(schema.on_change.property)))
-    return schema.on_change
+    changes = set()
+    for schema in [properties[name] for name in names if name in properties]:
+        change = schema.on_change if schema.update_allowed else OnChange.REPLACE
+        if isinstance(change, Policy):
+            change = change.changes.get(str(after.get(change.property)))
+        if change is not None:
+            changes.add(change)
+    return frozenset(changes)

@@ -27,7 +27,7 @@ class Add:
     ``element``: what to append for a moved value, which is then skipped if it is null.
     """
 
-    turn: ClassVar[int] = 0
+    priority: ClassVar[int] = 0
 
     path: Path
     values: Sequence[Any] = field(default=(), kw_only=True)
@@ -35,10 +35,10 @@ class Add:
     element: Callable[[Any], Any] | None = field(default=None, kw_only=True)
 
     def apply(self, data: dict[str, Any]) -> None:
-        taken = _taken(data, self.source)
+        moved = _taken(data, self.source)
         if self.element is not None:
-            taken = [self.element(value) for value in taken if value is not None]
-        more = [*self.values, *taken]
+            moved = [self.element(value) for value in moved if value is not None]
+        more = [*self.values, *moved]
         for place, key in _places(data, self.path):
             present = place.get(key)
             if more and (present is None or isinstance(present, list)):
@@ -55,7 +55,7 @@ class Replace:
     Both spellings at once raise StackValidationFailed; null counts as absent.
     """
 
-    turn: ClassVar[int] = 1
+    priority: ClassVar[int] = 1
 
     path: Path
     value: Any = field(default=None, kw_only=True)
@@ -63,22 +63,19 @@ class Replace:
     source: Path | None = field(default=None, kw_only=True)
 
     def apply(self, data: dict[str, Any]) -> None:
-        taken = [item for item in _taken(data, self.source) if item is not None]
+        moved = [item for item in _taken(data, self.source) if item is not None]
         for place, key in _places(data, self.path):
-            values = [place.pop(self.name, None)] if self.name is not None else taken
+            values = [place.pop(self.name, None)] if self.name is not None else moved
             new = [item for item in values if item is not None]
             if self.value is not None:
                 place[key] = self.value
+            elif new and place.get(key) is not None:
+                old = self.name or ".".join(self.source or ())
+                raise errors.StackValidationFailed(
+                    reason=f"{key} and {old} cannot be used at once: leave {old} out"
+                )
             elif new:
-                self._put(place, key, new[0])
-
-    def _put(self, place: dict[str, Any], key: str, value: Any) -> None:
-        if place.get(key) is not None:
-            old = self.name or ".".join(self.source or ())
-            raise errors.StackValidationFailed(
-                reason=f"{key} and {old} cannot be used at once: leave {old} out"
-            )
-        place[key] = value
+                place[key] = new[0]
 
     def names(self) -> set[str]:
         own = {self.name} if self.name is not None and len(self.path) == 1 else set()
@@ -89,7 +86,7 @@ class Replace:
 class Resolve:
     """Replace each value at ``path`` by the result of ``find``: a name by an ID."""
 
-    turn: ClassVar[int] = 2
+    priority: ClassVar[int] = 2
 
     path: Path
     find: Callable[[Any], Any]
@@ -113,7 +110,7 @@ class Resolve:
 class Delete:
     """Delete the value at ``path``."""
 
-    turn: ClassVar[int] = 3
+    priority: ClassVar[int] = 3
 
     path: Path
 
@@ -131,14 +128,14 @@ Rule: TypeAlias = Add | Replace | Resolve | Delete
 def translated(rules: Sequence[Rule], properties: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of ``properties`` in the new spelling."""
     data: dict[str, Any] = _copied(properties)
-    for rule in sorted(rules, key=lambda rule: rule.turn):
+    for rule in sorted(rules, key=lambda rule: rule.priority):
         rule.apply(data)
     return data
 
 
 def spread(rules: Sequence[Rule], names: set[str]) -> set[str]:
     """Return ``names`` and the properties to which the rules may move their values."""
-    for rule in sorted(rules, key=lambda rule: rule.turn):
+    for rule in sorted(rules, key=lambda rule: rule.priority):
         touched = rule.names()
         if not names.isdisjoint(touched):
             names = names | touched
@@ -162,11 +159,9 @@ def _places(data: dict[str, Any], path: Path) -> Iterator[Place]:
     """Yield every map that may hold the last key of ``path``."""
     level: list[dict[str, Any]] = [data]
     for name in path[:-1]:
-        inner = [place.get(name) for place in level]
-        level = [item for value in inner for item in _maps(value)]
+        members: list[Any] = []
+        for place in level:
+            value = place.get(name)
+            members += value if isinstance(value, list) else [value]
+        level = [item for item in members if isinstance(item, dict)]
     yield from ((place, path[-1]) for place in level)
-
-
-def _maps(value: Any) -> list[dict[str, Any]]:
-    members = value if isinstance(value, list) else [value]
-    return [item for item in members if isinstance(item, dict)]

@@ -101,7 +101,13 @@ class Properties:
 
     def resolved(self, *, check: bool = False) -> dict[str, Any]:
         """Return every property of the schema, converted; ``check`` also applies constraints."""
-        raw = self._trees()
+        raw = self._tree
+        if not isinstance(raw, Mapping) and raw is not None:
+            raw = self._reader.resolve(raw)
+        if raw is None:
+            raw = {}
+        if not isinstance(raw, Mapping):
+            raise _fault(f"properties must be a map, and {quoted(raw)} is none")
         if check:
             self._check_names(raw)
         strict = Conversion(check, self._context)
@@ -110,11 +116,25 @@ class Properties:
         unsettled = {path[0] for path in paths if path}
         if () in paths:
             strict = lax
-        values = self._values(raw)
-        return {
-            name: self._property(name, schema, values, lax if name in unsettled else strict)
-            for name, schema in self._schemas.items()
-        }
+        values: dict[str, Any] = {}
+        for name, tree in raw.items():
+            if type(tree) in _SCALARS:
+                values[name] = tree
+                continue
+            try:
+                values[name] = self._reader.resolve(tree)
+            except errors.Misplaced as exc:
+                raise exc.under(name) from exc
+        if self._rules:
+            values = translation.translated(self._rules, values)
+        properties = {}
+        for name, schema in self._schemas.items():
+            if name == "description" and self._description and name not in values:
+                properties[name] = self._description
+            else:
+                conversion = lax if name in unsettled else strict
+                properties[name] = _member(name, schema, values, conversion)
+        return properties
 
     def pending(self) -> Pending:
         """Return the paths of calls whose values are not final."""
@@ -130,42 +150,11 @@ class Properties:
         moved = translation.spread(self._rules, names) - names
         return Pending(frozenset({*calls, *((name,) for name in moved)}))
 
-    def _trees(self) -> Mapping[str, Any]:
-        """Return the tree of each property."""
-        tree = self._tree
-        if not isinstance(tree, Mapping) and tree is not None:
-            tree = self._reader.resolve(tree)
-        if tree is None:
-            return {}
-        if not isinstance(tree, Mapping):
-            raise _fault(f"properties must be a map, and {quoted(tree)} is none")
-        return tree
-
     def _check_names(self, raw: Iterable[str]) -> None:
         _refuse_unknown(raw, self._schemas)
         for name in raw:
             if not self._schemas[name].implemented:
                 raise _fault(f"Property {name} is not implemented yet: leave it out")
-
-    def _values(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        values = {
-            name: tree if type(tree) in _SCALARS else self._read(name, tree)
-            for name, tree in raw.items()
-        }
-        return translation.translated(self._rules, values) if self._rules else values
-
-    def _read(self, name: str, tree: Any) -> Any:
-        try:
-            return self._reader.resolve(tree)
-        except errors.Misplaced as exc:
-            raise exc.under(name) from exc
-
-    def _property(
-        self, name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion
-    ) -> Any:
-        if name == "description" and self._description and name not in values:
-            return self._description
-        return _member(name, schema, values, conversion)
 
 
 def _calls(tree: Any, settled: Callable[[Any], bool], path: Path) -> Iterator[Path]:
@@ -272,14 +261,13 @@ def _list(schema: Schema, raw: Any, conversion: Conversion) -> list[Any]:
     element = schema.schema
     if not isinstance(element, Schema):
         return list(raw)
-    return [_element(index, element, item, conversion) for index, item in enumerate(raw)]
-
-
-def _element(index: int, schema: Schema, raw: Any, conversion: Conversion) -> Any:
-    try:
-        return converted(schema, raw, conversion)
-    except errors.StackValidationFailed as exc:
-        raise exc.under(index) from exc
+    items = []
+    for index, item in enumerate(raw):
+        try:
+            items.append(converted(element, item, conversion))
+        except errors.StackValidationFailed as exc:
+            raise exc.under(index) from exc
+    return items
 
 
 def _any(schema: Schema, raw: Any, conversion: Conversion) -> Any:
@@ -326,9 +314,11 @@ def differences(
     schemas: Schemas, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Differences:
     """Compare two sets of resolved properties."""
-    changed = {
-        name: after.get(name) for name in schemas if _differ(before.get(name), after.get(name))
-    }
+    changed = {}
+    for name in schemas:
+        old, new = before.get(name), after.get(name)
+        if old != new or isinstance(old, bool) != isinstance(new, bool):  # true and 1 differ
+            changed[name] = new
     return Differences(
         changed=changed,
         immutable=tuple(name for name in changed if schemas[name].immutable),
@@ -338,8 +328,3 @@ def differences(
             if not schemas[name].update_allowed and not schemas[name].immutable
         ),
     )
-
-
-def _differ(before: Any, after: Any) -> bool:
-    """Return whether two values differ; true and 1 do."""
-    return bool(before != after) or isinstance(before, bool) != isinstance(after, bool)

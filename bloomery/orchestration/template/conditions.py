@@ -53,16 +53,7 @@ class Conditions:
         return self._decided[name]
 
     def _decide(self, name: str, body: Any) -> bool:
-        self._refuse_circle(name)
-        self._deciding.append(name)
-        try:
-            return self._body_value(name, body)
-        except RecursionError:
-            raise sections.fault("stands too deep in others", error=CONDITION_ERROR) from None
-        finally:
-            self._deciding.pop()
-
-    def _refuse_circle(self, name: str) -> None:
+        """Return the value of a named condition's body: a boolean or a call, never a bare name."""
         if name in self._deciding:
             circle = " -> ".join([*self._deciding[self._deciding.index(name) :], name])
             reason = f'Circular definition for condition "{name}": {circle}'
@@ -71,13 +62,16 @@ class Conditions:
         if len(self._deciding) >= most:
             reason = f"more than {most} conditions ask one for the other (condition_depth)"
             raise sections.fault(reason, error=CONDITION_ERROR)
-
-    def _body_value(self, name: str, body: Any) -> bool:
-        """Return the value of a named condition's body: a boolean or a call, never a bare name."""
         if isinstance(body, bool):
             return body
-        tree = self._parser.parse(body)
-        value = base.resolve(tree, self._view) if isinstance(tree, Function) else None
+        self._deciding.append(name)
+        try:
+            tree = self._parser.parse(body)
+            value = base.resolve(tree, self._view) if isinstance(tree, Function) else None
+        except RecursionError:
+            raise sections.fault("stands too deep in others", error=CONDITION_ERROR) from None
+        finally:
+            self._deciding.pop()
         if isinstance(value, bool):
             return value
         way_out = (

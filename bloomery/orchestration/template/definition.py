@@ -247,34 +247,32 @@ class Definition:
 
         Raises InvalidTemplateReference.
         """
-        if name not in self._required:
-            definition = self._parsed.enabled[name]
-            if definition.external_id is not None:
-                self._required[name] = ()
-            else:
-                self._required[name] = (*self._explicit(definition), *self._implied(definition))
-        return self._required[name]
-
-    def _explicit(self, definition: ResourceDefinition) -> Iterator[str]:
+        if name in self._required:
+            return self._required[name]
         enabled, disabled = self._parsed
-        for other in definition.depends_on:
-            if other in enabled:
-                yield other
-            elif other not in disabled:
-                key = self.template.features.resource_keys[Key.DEPENDS_ON]
-                word = self.template.word(Section.RESOURCES)
-                raise self.wrong_reference(other).under(word, definition.name, key)
-
-    def _implied(self, definition: ResourceDefinition) -> Iterator[str]:
-        enabled = self._parsed.enabled
-        try:
-            references = [*definition.references(self._plain_view)]
-        except errors.Misplaced as exc:
-            raise exc.under(self.template.word(Section.RESOURCES), definition.name) from exc
-        for reference in references:
-            if reference.resource not in enabled:
-                raise self._misplaced_reference(definition, reference.resource)
-            yield reference.resource
+        definition, view = enabled[name], self._plain_view
+        section, keys = self.template.word(Section.RESOURCES), self.template.features.resource_keys
+        required: list[str] = []
+        if definition.external_id is None:
+            for other in definition.depends_on:
+                if other not in enabled and other not in disabled:
+                    key = keys[Key.DEPENDS_ON]
+                    raise self.wrong_reference(other).under(section, definition.name, key)
+            required += [other for other in definition.depends_on if other in enabled]
+            try:
+                required += [reference.resource for reference in definition.references(view)]
+            except errors.Misplaced as exc:
+                raise exc.under(section, definition.name) from exc
+        for target in required:
+            if target not in enabled:
+                path: Sequence[str | int] = ()
+                if (place := _place(definition.properties, target, view)) is not None:
+                    path = (keys[Key.PROPERTIES], *place)
+                elif (place := _place(definition.metadata, target, view)) is not None:
+                    path = (keys[Key.METADATA], *place)
+                raise self.wrong_reference(target).under(section, definition.name, *path)
+        self._required[name] = tuple(required)
+        return self._required[name]
 
     def wrong_reference(self, name: Any) -> errors.InvalidTemplateReference:
         """Return the error for a reference to an unknown or disabled resource."""
@@ -284,22 +282,6 @@ class Definition:
         else:
             why = f"no resource has this name.{errors.nearest(name, self.resources)}"
         return errors.InvalidTemplateReference(reason=f"{sentence}: {why}")
-
-    def _misplaced_reference(
-        self, definition: ResourceDefinition, target: str
-    ) -> errors.InvalidTemplateReference:
-        keys = self.template.features.resource_keys
-        exc = self.wrong_reference(target)
-        for key, tree in (
-            (Key.PROPERTIES, definition.properties),
-            (Key.METADATA, definition.metadata),
-        ):
-            place = _place(tree, target, self._plain_view)
-            if place is not None:
-                return exc.under(
-                    self.template.word(Section.RESOURCES), definition.name, keys[key], *place
-                )
-        return exc.under(self.template.word(Section.RESOURCES), definition.name)
 
     # ------------------------------------------------------------------------------------ outputs
 

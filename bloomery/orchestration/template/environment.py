@@ -85,8 +85,22 @@ class Environment:
         InvalidRestrictedAction.
         """
         sections = {} if document is None else checked(document)
-        _check_sinks(sections.get(SINKS, []), installed_sinks() if sinks is None else sinks)
-        _check_names(sections.get(ENCRYPTED, []))
+        sinks = installed_sinks() if sinks is None else sinks
+        for index, sink in enumerate(sections.get(SINKS, [])):
+            kind = sink.get("type") if isinstance(sink, dict) else None
+            if not isinstance(kind, str) or kind not in sinks:
+                fault = (
+                    "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
+                )
+                these = f"known are {', '.join(sorted(sinks))}" if sinks else "none is installed"
+                raise errors.StackValidationFailed(
+                    reason=f"{fault}: {these}.{errors.nearest(kind, sinks)}", path=(SINKS, index)
+                )
+        for index, name in enumerate(sections.get(ENCRYPTED, [])):
+            if not isinstance(name, str):
+                raise errors.StackValidationFailed(
+                    reason="write the name of a parameter", path=(ENCRYPTED, index)
+                )
         operator_registry = None if operators is None else operators.registry
         kinds = offered.installed() if kinds is None else kinds
         try:
@@ -169,25 +183,6 @@ def checked(document: Any) -> dict[str, Any]:
 
 def _unreadable(reason: str) -> errors.TemplateUnreadable:
     return errors.TemplateUnreadable(reason=reason)
-
-
-def _check_sinks(sinks: Sequence[Any], names: Collection[str]) -> None:
-    for index, sink in enumerate(sinks):
-        kind = sink.get("type") if isinstance(sink, dict) else None
-        if not isinstance(kind, str) or kind not in names:
-            fault = "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
-            these = f"known are {', '.join(sorted(names))}" if names else "none is installed"
-            raise errors.StackValidationFailed(
-                reason=f"{fault}: {these}.{errors.nearest(kind, names)}", path=(SINKS, index)
-            )
-
-
-def _check_names(names: Sequence[Any]) -> None:
-    for index, name in enumerate(names):
-        if not isinstance(name, str):
-            raise errors.StackValidationFailed(
-                reason="write the name of a parameter", path=(ENCRYPTED, index)
-            )
 
 
 @functools.cache

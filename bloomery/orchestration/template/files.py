@@ -35,7 +35,12 @@ class Files(Mapping[str, str]):
         for name, text in document.items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise _fault(f"the file {str(name)[:100]!r} must be text")
-            size += _bytes(name, text)
+            try:
+                size += len(text) if text.isascii() else len(text.encode())
+            except UnicodeEncodeError as exc:
+                raise _fault(
+                    f"the file {name[:100]!r} holds half of a character: save it as UTF-8"
+                ) from exc
             if size > limits.files_bytes:
                 raise limits.exceeded("files_bytes", "bytes", "the files of a template")
         return cls(document)
@@ -101,15 +106,6 @@ def hidden_in(
         for name, body in declarations(suspects, limits)
         if name in names and (body.get("hidden") or str(body.get("NoEcho")).lower() == "true")
     )
-
-
-def _bytes(name: str, text: str) -> int:
-    try:
-        return len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError as exc:
-        raise _fault(
-            f"the file {name[:100]!r} holds half of a character: save it as UTF-8"
-        ) from exc
 
 
 def _fault(reason: str) -> errors.TemplateUnreadable:

@@ -73,29 +73,24 @@ class Kinds:
         return len(self._loaders)
 
     def unknown(self, name: str, also: Iterable[str] = ()) -> errors.StackValidationFailed:
-        """Return the error for an unknown type; ``also``: names that a registry maps."""
-        advice = _foreign(name) or _nearest(name, [*also, *self._loaders])
+        """Return the error for an unknown type; ``also``: names that a registry maps.
+
+        It advises on a type of another OpenStack service, or suggests the type whose last word is
+        most similar to that of ``name``.
+        """
+        vendor, _, rest = name.partition("::")
+        service = rest.partition("::")[0]
+        if vendor == "OS" and "::" in rest and service not in OWN_SERVICES:
+            instead = f" Bloomery has {INSTEAD[name]} instead." if name in INSTEAD else ""
+            advice = f" There is no {service[:_CHARS]} here.{instead} {_WAY_OUT}"
+        else:
+            by_word = {each.rpartition("::")[2]: each for each in (*also, *self._loaders)}
+            words = {word.lower(): word for word in by_word}
+            near = difflib.get_close_matches(name.rpartition("::")[2].lower()[:_CHARS], words, 1)
+            advice = f" Did you mean {by_word[words[near[0]]]!r}?" if near else ""
         return errors.StackValidationFailed(
             reason=f"The Resource Type ({name}) could not be found.{advice}"
         )
-
-
-def _foreign(name: str) -> str:
-    """Return the advice for a type of another OpenStack service; "" for other types."""
-    vendor, _, rest = name.partition("::")
-    service = rest.partition("::")[0]
-    if vendor != "OS" or "::" not in rest or service in OWN_SERVICES:
-        return ""
-    instead = f" Bloomery has {INSTEAD[name]} instead." if name in INSTEAD else ""
-    return f" There is no {service[:_CHARS]} here.{instead} {_WAY_OUT}"
-
-
-def _nearest(name: str, type_names: Iterable[str]) -> str:
-    """Suggest the type whose last word is most similar to that of ``name``."""
-    by_word = {each.rpartition("::")[2]: each for each in type_names}
-    words = {word.lower(): word for word in by_word}
-    near = difflib.get_close_matches(name.rpartition("::")[2].lower()[:_CHARS], words, 1)
-    return f" Did you mean {by_word[words[near[0]]]!r}?" if near else ""
 
 
 @functools.cache

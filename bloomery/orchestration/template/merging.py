@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
@@ -50,8 +50,20 @@ def merged(
     StackValidationFailed for a file that is missing, TemplateUnreadable,
     ConflictingMergeStrategyForParam, InvalidMergeStrategyForParam, RequestLimitExceeded.
     """
-    merge = _Merge(kinds, limits)
-    for name, document in _documents(names, texts, limits):
+    if len(names) > limits.environment_files:
+        raise limits.exceeded("environment_files", "files", "environment_files")
+    merge, source, size = _Merge(kinds, limits), files.Files(texts), 0
+    for name in names:
+        text = source.text(name)
+        size += len(text)
+        if size > limits.environment_bytes:
+            raise limits.exceeded("environment_bytes", "bytes", "the environment files")
+        label = f"environment file {name[:100]}"
+        try:
+            document = parse.document(text, limits, f"the {label}", may_be_empty=True)
+            environment.checked(document)
+        except errors.Misplaced as exc:
+            raise exc.under(error=label) from exc
         merge.add(name, document)
     return merge.sections
 
@@ -78,25 +90,6 @@ def kinds_of(
     return {name: WORDS[word] for name, word in words.items() if word in WORDS}
 
 
-def _documents(
-    names: Sequence[str], texts: Mapping[str, str], limits: Limits
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if len(names) > limits.environment_files:
-        raise limits.exceeded("environment_files", "files", "environment_files")
-    source, size = files.Files(texts), 0
-    for name in names:
-        text = source.text(name)
-        size += len(text)
-        if size > limits.environment_bytes:
-            raise limits.exceeded("environment_bytes", "bytes", "the environment files")
-        what = f"the environment file {name[:100]}"
-        try:
-            document = parse.document(text, limits, what, may_be_empty=True)
-            yield name, environment.checked(document)
-        except errors.Misplaced as exc:
-            raise exc.under(error=what.removeprefix("the ")) from exc
-
-
 class _Merge:
     """The result of merging the files so far."""
 
@@ -110,13 +103,22 @@ class _Merge:
         self._limits = limits
         self._settled: dict[str, str] = {}  # strategies by parameter
 
-    def add(self, name: str, document: Mapping[str, Any]) -> None:
+    def add(self, file: str, document: Mapping[str, Any]) -> None:
         strategies = document.get(environment.STRATEGIES, {})
         for section, content in document.items():
-            if section in VALUES:
-                self._values(name, section, content, strategies)
-            else:
+            if section not in VALUES:
                 self.lay(section, content)
+                continue
+            older = self.sections[section]
+            is_first = not older
+            for name, value in content.items():
+                if value is None:
+                    continue
+                if name in self._kinds:
+                    strategy = self._strategy(file, name, strategies)
+                    older[name] = self._joined(name, strategy, older.get(name), value)
+                elif is_first:
+                    older[name] = value
 
     def lay(self, section: str, content: Any) -> None:
         """Let ``content`` win key by key; null is ignored, and lists are joined."""
@@ -128,20 +130,6 @@ class _Merge:
         else:
             values = {key: value for key, value in content.items() if value is not None}
             self.sections[section].update(values)
-
-    def _values(
-        self, file: str, section: str, values: Mapping[str, Any], strategies: Mapping[str, Any]
-    ) -> None:
-        older = self.sections[section]
-        first = not older
-        for name, value in values.items():
-            if value is None:
-                continue
-            if name in self._kinds:
-                strategy = self._strategy(file, name, strategies)
-                older[name] = self._joined(name, strategy, older.get(name), value)
-            elif first:
-                older[name] = value
 
     def _strategy(self, file: str, name: str, strategies: Mapping[str, Any]) -> str:
         own, default = strategies.get(name), strategies.get(DEFAULT)
@@ -158,38 +146,25 @@ class _Merge:
             return new
         try:
             return self._of_kind(self._kinds[name], strategy, old, new)
-        except (_Unmergeable, errors.StackValidationFailed) as exc:
+        # OverflowError: integers beyond the range of floats
+        except (_Unmergeable, errors.StackValidationFailed, OverflowError) as exc:
             raise errors.InvalidMergeStrategyForParam(strategy=strategy, param=name) from exc
 
     def _of_kind(self, kind: ParameterType, strategy: str, old: Any, new: Any) -> Any:
+        """Return the two values of one kind joined.  Raises _Unmergeable."""
         if kind is ParameterType.BOOLEAN or isinstance(old, bool) or isinstance(new, bool):
             raise _Unmergeable
         pair = convert(kind, old, self._limits), convert(kind, new, self._limits)
-        if kind is ParameterType.STRING:
-            return _text(old, new, *pair)
-        if kind is ParameterType.NUMBER:
-            return _sum(*pair)
+        if kind is ParameterType.JSON:
+            return _deep(*pair) if strategy == DEEP_MERGE else _shallow(*pair)
+        whole = pair[0] + pair[1]
         if kind is ParameterType.LIST:
-            joined = [*pair[0], *pair[1]]
-            return ",".join(joined) if isinstance(old, str) and isinstance(new, str) else joined
-        return _deep(*pair) if strategy == DEEP_MERGE else _shallow(*pair)
-
-
-def _text(old: Any, new: Any, old_text: str, new_text: str) -> str:
-    if isinstance(old, dict | list) or isinstance(new, dict | list):
-        raise _Unmergeable
-    return old_text + new_text
-
-
-def _sum(old: Any, new: Any) -> Any:
-    try:
-        whole = old + new
-        finite = math.isfinite(whole)
-    except OverflowError as exc:  # integers beyond the range of floats
-        raise _Unmergeable from exc
-    if not finite:
-        raise _Unmergeable
-    return whole
+            return ",".join(whole) if isinstance(old, str) and isinstance(new, str) else whole
+        if kind is ParameterType.NUMBER and not math.isfinite(whole):
+            raise _Unmergeable
+        if isinstance(old, dict | list) or isinstance(new, dict | list):
+            raise _Unmergeable
+        return whole
 
 
 def _shallow(old: Any, new: Any) -> Any:

@@ -35,7 +35,7 @@ from bloomery.orchestration.template.parameter_types import (
 MASK: Final = "******"
 DEFAULT_KEYS: Final = ("default", "Default")
 HIDDEN: Final = "the value is hidden and not shown"
-TELLING: Final = ("length", "range", "modulo", "allowed_pattern", "custom_constraint")
+WITH_BODY: Final = ("length", "range", "modulo", "allowed_pattern", "custom_constraint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ class Schema:
             return why
         rule = constraints.broken(self.constraints, value, context)
         assert rule is not None
-        body = f": {json.dumps(rule.shown()[rule.word])}" if rule.word in TELLING else ""
+        body = f": {json.dumps(rule.document()[rule.key])}" if rule.key in WITH_BODY else ""
         described = f" ({rule.description})" if rule.description else ""
-        return f"it breaks the constraint {rule.word}{body}{described}; {HIDDEN}"
+        return f"it breaks the constraint {rule.key}{body}{described}; {HIDDEN}"
 
     def lenient(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
         """Return ``raw`` converted, without constraints; None if it is not of the type."""
@@ -106,7 +106,7 @@ class Schema:
         return errors.StackValidationFailed(reason=f"Parameter {self.name!r} is invalid: {why}")
 
 
-def shown(declared: Schema, raw: Any = None) -> dict[str, Any]:
+def document(declared: Schema, raw: Any = None) -> dict[str, Any]:
     """Return one entry of ``Parameters`` as ``POST validate`` answers; ``raw``: the given value."""
     facts = {
         "Type": CFN_WORDS[declared.kind],
@@ -117,22 +117,18 @@ def shown(declared: Schema, raw: Any = None) -> dict[str, Any]:
         "Value": raw,
         "Tags": list(declared.tags) or None,
     }
-    document = {key: value for key, value in facts.items() if value is not None}
+    entry = {key: value for key, value in facts.items() if value is not None}
     for rule in declared.constraints:
-        document |= _shown_rule(rule)
+        body, keys = rule.document()[rule.key], _VALIDATED_KEYS[rule.key]
+        if isinstance(keys, str):
+            entry[keys] = body
+        else:
+            entry |= {keys[key]: value for key, value in body.items()}
     described = dict.fromkeys(rule.description for rule in declared.constraints if rule.description)
-    return document | ({"ConstraintDescription": " ".join(described)} if described else {})
+    return entry | ({"ConstraintDescription": " ".join(described)} if described else {})
 
 
-def _shown_rule(rule: Constraint) -> dict[str, Any]:
-    body = rule.shown()[rule.word]
-    words = _SHOWN[rule.word]
-    if isinstance(words, str):
-        return {words: body}
-    return {words[key]: value for key, value in body.items()}
-
-
-_SHOWN: Final[Mapping[str, str | Mapping[str, str]]] = {
+_VALIDATED_KEYS: Final[Mapping[str, str | Mapping[str, str]]] = {
     "length": {"min": "MinLength", "max": "MaxLength"},
     "range": {"min": "MinValue", "max": "MaxValue"},
     "modulo": {"step": "Step", "offset": "Offset"},
@@ -192,31 +188,26 @@ def _hot_rules(rules: Any, kind: ParameterType, offered: set[str]) -> Iterator[C
         return
     if not isinstance(rules, list):
         raise _fault("constraints must be a list of maps with one constraint each")
-    words = {word for word in _RULES if word not in OPTIONAL_WORDS or word in offered}
+    keys = {key for key in _RULES if key not in OPTIONAL_WORDS or key in offered}
     for index, rule in enumerate(rules):
+        path: list[str | int] = ["constraints", index]
         try:
-            yield _hot_rule(rule, kind, words)
+            _checked_map(rule, keys | {"description"}, "a constraint")
+            named = [key for key in rule if key != "description"]
+            if len(named) != 1:
+                listed = ", ".join(sorted(keys))
+                raise _fault(f"a constraint is one of {listed}, here are {len(named)}")
+            path += named
+            yield _rule(named[0], rule[named[0]], kind, rule.get("description"))
         except errors.InvalidSchemaError as exc:
-            raise exc.under("constraints", index) from exc
-
-
-def _hot_rule(rule: Any, kind: ParameterType, words: set[str]) -> Constraint:
-    rule = _checked_map(rule, words | {"description"}, "a constraint")
-    named = [word for word in rule if word != "description"]
-    if len(named) != 1:
-        raise _fault(f"a constraint is one of {', '.join(sorted(words))}, here are {len(named)}")
-    (word,) = named
-    try:
-        return _rule(word, rule[word], kind, rule.get("description"))
-    except errors.InvalidSchemaError as exc:
-        raise exc.under(word) from exc
+            raise exc.under(*path) from exc
 
 
 # -------------------------------------------------------------------------- CloudFormation
 
 
 class _Spelling(NamedTuple):
-    word: str
+    key: str
     keys: Mapping[str, str]  # from the declaration's keys to the rule's; "": the whole body
 
 
@@ -243,6 +234,15 @@ def cfn_schema(name: str, body: Any) -> Schema:
     _check_name(name, CFN_PSEUDO)
     body = _checked_map(body, _CFN_KEYS, f"parameter {name!r}")
     kind = _kind(body, "Type", _CFN_KINDS, name)
+    rules = []
+    for spelling in _CFN_RULES:
+        for key in sorted(spelling.keys.keys() & body.keys())[:1]:
+            bounds = {ours: body.get(theirs) for theirs, ours in spelling.keys.items()}
+            rule = body[key] if spelling.keys[key] == "" else bounds
+            try:
+                rules.append(_rule(spelling.key, rule, kind, body.get("ConstraintDescription")))
+            except errors.InvalidSchemaError as exc:
+                raise exc.under(key) from exc
     return _finished(
         Schema(
             name=name,
@@ -251,24 +251,10 @@ def cfn_schema(name: str, body: Any) -> Schema:
             description=body.get("Description"),
             default=body.get("Default"),
             hidden=str(body.get("NoEcho")).lower() == "true",
-            constraints=tuple(_cfn_rules(body, kind)),
+            constraints=tuple(rules),
         ),
         "Default",
     )
-
-
-def _cfn_rules(body: Mapping[str, Any], kind: ParameterType) -> Iterator[Constraint]:
-    for word, keys in _CFN_RULES:
-        for key in sorted(keys.keys() & body.keys())[:1]:
-            rule = body[key] if keys[key] == "" else _cfn_bounds(body, keys)
-            try:
-                yield _rule(word, rule, kind, body.get("ConstraintDescription"))
-            except errors.InvalidSchemaError as exc:
-                raise exc.under(key) from exc
-
-
-def _cfn_bounds(body: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-    return {ours: body.get(theirs) for theirs, ours in keys.items()}
 
 
 # ------------------------------------------------------------------------------------ both
@@ -342,7 +328,11 @@ def _modulo(body: Any, kind: ParameterType, description: str | None) -> Constrai
 def _allowed_values(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     if not isinstance(body, list):
         raise _fault("allowed_values must be a list")
-    compared = list(_compared(body, ParameterType.STRING if kind is ParameterType.LIST else kind))
+    compared = []  # values converted to the type: ``"1"`` allows the number 1, ``"x"`` none
+    for value in body:
+        with contextlib.suppress(errors.StackValidationFailed):
+            one_kind = ParameterType.STRING if kind is ParameterType.LIST else kind
+            compared.append(convert(one_kind, value, LIMITS))
     return constraints.AllowedValues(body, description=description, compared=compared)
 
 
@@ -357,25 +347,17 @@ def _custom(body: Any, kind: ParameterType, description: str | None) -> Constrai
     return constraints.Custom(body, description=description)
 
 
-def _compared(values: list[Any], kind: ParameterType) -> Iterator[Any]:
-    """Yield the allowed values converted to the type: ``"1"`` allows the number 1, ``"x"`` none."""
-    for value in values:
-        with contextlib.suppress(errors.StackValidationFailed):
-            yield convert(kind, value, LIMITS)
-
-
 def _numbers(body: Any, keys: tuple[str, str]) -> list[Any]:
-    body = _checked_map(body, set(keys), "this constraint")
-    return [_number(key, body.get(key)) for key in keys]
-
-
-def _number(key: str, raw: Any) -> int | float | None:
-    if raw is None or isinstance(raw, int | float):
-        return raw
-    try:
-        return number_of(raw if isinstance(raw, str) else "", LIMITS)
-    except ValueError as exc:
-        raise _fault(f"{quoted(raw)} is not a number").under(key) from exc
+    body, numbers = _checked_map(body, keys, "this constraint"), []
+    for key in keys:
+        number = body.get(key)
+        if number is not None and not isinstance(number, int | float):
+            try:
+                number = number_of(number if isinstance(number, str) else "", LIMITS)
+            except ValueError as exc:
+                raise _fault(f"{quoted(number)} is not a number").under(key) from exc
+        numbers.append(number)
+    return numbers
 
 
 def _checked_map(body: Any, keys: Collection[str], what: str) -> Mapping[str, Any]:

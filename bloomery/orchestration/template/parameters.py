@@ -32,14 +32,13 @@ def schemas(section: Any, read: Callable[[str, Any], Schema]) -> dict[str, Schem
         return {}
     if not isinstance(section, Mapping):
         raise errors.StackValidationFailed(reason="write a map of parameters, each with its type")
-    return {name: _schema(name, body, read) for name, body in section.items()}
-
-
-def _schema(name: Any, body: Any, read: Callable[[str, Any], Schema]) -> Schema:
-    try:
-        return read(name, body)
-    except errors.InvalidSchemaError as exc:
-        raise exc.under(str(name)) from exc
+    declared = {}
+    for name, body in section.items():
+        try:
+            declared[name] = read(name, body)
+        except errors.InvalidSchemaError as exc:
+            raise exc.under(str(name)) from exc
+    return declared
 
 
 def hot_pseudo(
@@ -113,31 +112,21 @@ class Parameters:
         try:
             return self._values[name]
         except KeyError:
-            declared = self._declared(name)
-        except TypeError:
-            raise self._unknown(quoted(name)) from None
-        value = self._values[name] = self._converted(declared)
-        return value
-
-    def _declared(self, name: str) -> Schema:
-        if (declared := self.schemas.get(name)) is None:
-            raise self._unknown(name)
-        return declared
-
-    def _unknown(self, name: str) -> errors.StackValidationFailed:
-        advice = errors.nearest(name, [*self.schemas, *self._pseudo])
-        return errors.StackValidationFailed(
-            reason=f"The Parameter ({name}) was not provided. None is declared so.{advice}"
-        )
-
-    def _converted(self, declared: Schema) -> Any:
+            declared = self.schemas.get(name)
+        except TypeError:  # a name that has no hash
+            name, declared = quoted(name), None
+        if declared is None:
+            advice = errors.nearest(name, [*self.schemas, *self._pseudo])
+            raise errors.StackValidationFailed(
+                reason=f"The Parameter ({name}) was not provided. None is declared so.{advice}"
+            )
         self._tick()
-        raw = self.raw(declared.name)
-        if self.lenient:
-            return None if raw is None else declared.lenient(raw, self._context)
-        if raw is None:
-            raise errors.UserParameterMissing(key=declared.name)
-        return declared.value(raw, self._context)
+        raw = self.raw(name)
+        if raw is None and not self.lenient:
+            raise errors.UserParameterMissing(key=name)
+        read = declared.lenient if self.lenient else declared.value
+        value = self._values[name] = None if raw is None else read(raw, self._context)
+        return value
 
     def raw(self, name: str) -> Any:
         """Return the value before conversion, or None."""
@@ -185,7 +174,7 @@ class Parameters:
     def validated(self) -> dict[str, dict[str, Any]]:
         """Return ``Parameters`` of the answer to ``POST validate``."""
         return {
-            name: parameter_schemas.shown(declared, self._user_values.get(name))
+            name: parameter_schemas.document(declared, self._user_values.get(name))
             for name, declared in self.schemas.items()
         }
 
@@ -216,26 +205,23 @@ def check_groups(section: Any, declared: Iterable[str]) -> list[Any]:
         return []
     if not isinstance(section, list):
         raise errors.StackValidationFailed(reason="parameter_groups must be a list of maps")
-    names, taken = frozenset(declared), set[str]()
-    for index, group in enumerate(section):
-        try:
-            _check_group(group, names, taken)
-        except errors.StackValidationFailed as exc:
-            raise exc.under(index) from exc
+    names, grouped = frozenset(declared), set[str]()
+    for group_index, group in enumerate(section):
+        members = group.get("parameters") if isinstance(group, Mapping) else None
+        if not isinstance(members, list):
+            raise errors.StackValidationFailed(
+                reason="a group needs parameters: a list of names", path=(group_index,)
+            )
+        for index, member in enumerate(members):
+            reason = ""
+            if not isinstance(member, str) or member not in names:
+                text = quoted(member)
+                reason = f"no parameter is called {text}.{errors.nearest(member, names)}"
+            elif member in grouped:
+                reason = f"parameter {member!r} is in a group already, and one is the most"
+            if reason:
+                raise errors.StackValidationFailed(
+                    reason=reason, path=(group_index, "parameters", index)
+                )
+            grouped.add(member)
     return section
-
-
-def _check_group(group: Any, names: frozenset[str], taken: set[str]) -> None:
-    members = group.get("parameters") if isinstance(group, Mapping) else None
-    if not isinstance(members, list):
-        raise errors.StackValidationFailed(reason="a group needs parameters: a list of names")
-    for index, member in enumerate(members):
-        reason = ""
-        if not isinstance(member, str) or member not in names:
-            text = quoted(member)
-            reason = f"no parameter is called {text}.{errors.nearest(member, names)}"
-        elif member in taken:
-            reason = f"parameter {member!r} is in a group already, and one is the most"
-        if reason:
-            raise errors.StackValidationFailed(reason=reason).under("parameters", index)
-        taken.add(member)

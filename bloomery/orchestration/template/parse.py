@@ -54,18 +54,38 @@ def document(
 
     Raises TemplateUnreadable, with the nearest known path, and RequestLimitExceeded.
     """
-    text = _decoded(text, limits, what)
-    value = _of_json(text, limits, what) if text.lstrip()[:1] == "{" else None
-    if value is None:
-        value = _of_yaml(text, limits, what)
-    if value is None and may_be_empty:
-        return {}
-    return _map(value, what)
+    too_long = limits.exceeded("template_bytes", "bytes", what)
+    if len(text) > limits.template_bytes:
+        raise too_long
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        elif len(text.encode()) > limits.template_bytes:
+            raise too_long
+    except (UnicodeDecodeError, UnicodeEncodeError) as exc:
+        raise errors.TemplateUnreadable(
+            reason=f"{what} is not UTF-8 ({exc.reason} at {exc.start}): save it as UTF-8"
+        ) from exc
+    text = text.removeprefix(BOM)
+    if text.lstrip()[:1] == "{":
+        value = None
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError:
+            pass  # maybe it is YAML
+        except RecursionError as exc:
+            raise limits.exceeded("document_depth", "levels", what) from exc
+        except ValueError as exc:  # an integer of thousands of digits
+            raise errors.TemplateUnreadable(reason=_too_many_digits(limits)) from exc
+        if value is not None:
+            return check(value, limits, what)
+    value = _of_yaml(text, limits, what)
+    return {} if value is None and may_be_empty else _map(value, what)
 
 
 def check(value: Any, limits: Limits = LIMITS, what: str = "the template") -> dict[str, Any]:
     """Return ``value``, which is parsed already, if it is a valid document."""
-    _Walk(limits, what).value(value, limits.document_depth)
+    _Checker(limits, what).value(value, limits.document_depth)
     return _map(value, what)
 
 
@@ -91,53 +111,15 @@ KINDS: Final = {
 }
 
 
-# ------------------------------------------------------------------------------------ characters
-
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def _decoded(text: str | bytes, limits: Limits, what: str) -> str:
-    """Return the text without its byte order mark, if it is short enough and valid UTF-8."""
-    _fit(len(text), limits, what)
-    try:
-        if isinstance(text, bytes):
-            text = text.decode()
-        else:
-            _fit(len(text.encode()), limits, what)
-    except (UnicodeDecodeError, UnicodeEncodeError) as exc:
-        raise errors.TemplateUnreadable(
-            reason=f"{what} is not UTF-8 ({exc.reason} at {exc.start}): save it as UTF-8"
-        ) from exc
-    return text.removeprefix(BOM)
-
-
-def _fit(size: int, limits: Limits, what: str) -> None:
-    if size > limits.template_bytes:
-        raise limits.exceeded("template_bytes", "bytes", what)
-
-
-# ------------------------------------------------------------------------------------------ JSON
-
-
-def _of_json(text: str, limits: Limits, what: str) -> Any:
-    """Return the document; None if it is not JSON, and maybe YAML."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return None
-    except RecursionError as exc:
-        raise limits.exceeded("document_depth", "levels", what) from exc
-    except ValueError as exc:  # an integer of thousands of digits
-        raise errors.TemplateUnreadable(reason=_too_long(limits)) from exc
-    return check(value, limits, what)
-
-
-def _too_long(limits: Limits) -> str:
+def _too_many_digits(limits: Limits) -> str:
     most = limits.scalar_digits
     return f"a number has more than {most} digits (scalar_digits): quote it if it is meant as text"
 
 
-class _Walk:
+class _Checker:
     """Checks parsed values recursively, and counts them."""
 
     __slots__ = ("beyond", "limits", "nodes", "what")
@@ -155,15 +137,26 @@ class _Walk:
         elif kind is dict:
             self._inside(value, len(value) * 2, deeper)
             for key in value:
-                self._key(key)
+                if type(key) is not str:
+                    raise errors.TemplateUnreadable(
+                        reason=f"a key must be text, and {str(key)[:40]} is {kind_of(key)}: "
+                        "quote it"
+                    )
+                self._text(key)
             for key, inner in value.items():
                 self._at(key, inner, deeper - 1)
         elif kind is list:
             self._inside(value, len(value), deeper)
             for index, inner in enumerate(value):
                 self._at(index, inner, deeper - 1)
-        elif kind is int or kind is float:
-            self._number(value)
+        elif kind is int:
+            if not -self.beyond < value < self.beyond:
+                raise errors.TemplateUnreadable(reason=_too_many_digits(self.limits))
+        elif kind is float:
+            if not math.isfinite(value):
+                raise errors.TemplateUnreadable(
+                    reason=f"{value} is no number that a template can hold: quote it"
+                )
         elif kind is not bool and value is not None:
             raise errors.TemplateUnreadable(reason=f"a {kind.__name__} is nothing JSON knows")
 
@@ -182,13 +175,6 @@ class _Walk:
         if deeper <= 0:
             raise self.limits.exceeded("document_depth", "levels", self.what)
 
-    def _key(self, key: Any) -> None:
-        if type(key) is not str:
-            raise errors.TemplateUnreadable(
-                reason=f"a key must be text, and {str(key)[:40]} is {kind_of(key)}: quote it"
-            )
-        self._text(key)
-
     def _text(self, text: str) -> None:
         if "\0" in text:
             raise errors.TemplateUnreadable(reason="a text holds a NUL character: leave it out")
@@ -196,15 +182,6 @@ class _Walk:
             raise errors.TemplateUnreadable(
                 reason="a text holds half of a character (a lone surrogate): leave it out"
             )
-
-    def _number(self, number: Any) -> None:
-        if isinstance(number, float):
-            if not math.isfinite(number):
-                raise errors.TemplateUnreadable(
-                    reason=f"{number} is no number that a template can hold: quote it"
-                )
-        elif not -self.beyond < number < self.beyond:
-            raise errors.TemplateUnreadable(reason=_too_long(self.limits))
 
 
 # ------------------------------------------------------------------------------------------ YAML
@@ -219,30 +196,19 @@ def _of_yaml(text: str, limits: Limits, what: str) -> Any:
     try:
         return yaml_events.Builder(text.encode(), limits, what).read()
     except yaml.reader.ReaderError as exc:
-        raise errors.TemplateUnreadable(reason=_unreadable(text)) from exc
+        # name the first character that YAML does not take; libyaml knows only an offset
+        at = next((match.start() for match in NOT_IN_YAML.finditer(text)), 0)
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        raise errors.TemplateUnreadable(
+            reason=f"line {line}, column {column}: the control character U+{ord(text[at]):04X} is "
+            "not allowed: leave it out, or write it as an escape in double quotes"
+        ) from exc
     except yaml.MarkedYAMLError as exc:
-        raise errors.TemplateUnreadable(reason=_syntax(exc)) from exc
-
-
-def _unreadable(text: str) -> str:
-    """Name the first character that YAML does not take; libyaml knows only an offset."""
-    at = next((match.start() for match in NOT_IN_YAML.finditer(text)), 0)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return (
-        f"line {line}, column {column}: the control character U+{ord(text[at]):04X} is not "
-        "allowed: leave it out, or write it as an escape in double quotes"
-    )
-
-
-def _syntax(exc: yaml.MarkedYAMLError) -> str:
-    """Return the message of libyaml with its place, its context and advice."""
-    problem = exc.problem or "this is not YAML"
-    message = f"{_line(exc.problem_mark)}{problem}"
-    began = exc.context_mark
-    if began and exc.problem_mark and began.line < exc.problem_mark.line:
-        message += f" ({exc.context} that begins at line {began.line + 1})"
-    return f"{message}: {advice}" if (advice := ADVICE.get(problem)) else message
-
-
-def _line(mark: Any) -> str:
-    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        # the message of libyaml with its place, its context and advice
+        reason = problem = exc.problem or "this is not YAML"
+        if (mark := exc.problem_mark) is not None:
+            reason = f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+            if exc.context_mark is not None and exc.context_mark.line < mark.line:
+                reason += f" ({exc.context} that begins at line {exc.context_mark.line + 1})"
+        advice = f": {ADVICE[problem]}" if problem in ADVICE else ""
+        raise errors.TemplateUnreadable(reason=f"{reason}{advice}") from exc

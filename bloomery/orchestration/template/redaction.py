@@ -14,6 +14,8 @@ of it is not recognised, nor are texts below LEAST characters, which occur in an
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
 import re
@@ -109,37 +111,21 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _forms(text: str) -> Iterator[str]:
     """Yield the forms that functions give a text: stripped, split at commas, as a number."""
-    elements = text.split(",", _ELEMENTS)[:_ELEMENTS]
-    for form in (text, text.strip(), *map(str.strip, elements), *_numbers(text)):
-        yield from map(_folded, _spellings(form))
-
-
-def _numbers(text: str) -> Iterator[str]:
-    """Yield the number in a text as Python writes it: 12345 for ``012_345`` and ``1.2345e4``."""
-    if len(text) > _DIGITS:
-        return
-    try:
-        number = float(text)
-    except ValueError:
-        return
-    yield str(number)
-    if number.is_integer():
-        yield str(_whole(text, number))
-
-
-def _whole(text: str, number: float) -> int:
-    """Read a whole number without the rounding of a float, unless it is written as one."""
-    try:
-        return int(text)
-    except ValueError:
-        return math.floor(number)
-
-
-def _spellings(text: str) -> Iterator[str]:
-    """Yield a text as it stands, as Python quotes it and as JSON does, if it is long enough."""
-    if len(text) >= LEAST:
-        yield from (text, repr(text)[1:-1], json.dumps(text)[1:-1])
-        yield json.dumps(text, ensure_ascii=False)[1:-1]
+    forms = [text, text.strip(), *map(str.strip, text.split(",", _ELEMENTS)[:_ELEMENTS])]
+    if len(text) <= _DIGITS:
+        # the number in a text as Python writes it: 12345 for ``012_345`` and ``1.2345e4``
+        with contextlib.suppress(ValueError):
+            number = float(text)
+            forms.append(str(number))
+            if number.is_integer():
+                forms.append(str(math.floor(number)))
+                forms[-1] = str(int(text))  # without the rounding of a float, if it reads it
+    for form in forms:
+        if len(form) >= LEAST:  # as it stands, as Python quotes it and as JSON does
+            yield _folded(form)
+            yield _folded(repr(form)[1:-1])
+            yield _folded(json.dumps(form)[1:-1])
+            yield _folded(json.dumps(form, ensure_ascii=False)[1:-1])
 
 
 def _folded(text: str) -> str:
@@ -155,14 +141,6 @@ def _without(message: str, text: str) -> str:
     folded, parts, start = _folded(message), [], 0
     while (at := folded.find(text[:_PREFIX], start)) >= 0:
         parts += [message[start:at], MASK]
-        start = at + _common(folded, at, text)
+        pairs = zip(folded[at : at + len(text)], text, strict=False)
+        start = at + sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     return "".join([*parts, message[start:]])
-
-
-def _common(message: str, at: int, text: str) -> int:
-    """Return how many characters of ``text`` occur at the index ``at``."""
-    pairs = zip(message[at : at + len(text)], text, strict=False)
-    return next(
-        (count for count, (one, other) in enumerate(pairs) if one != other),
-        min(len(text), len(message) - at),
-    )

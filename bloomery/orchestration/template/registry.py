@@ -26,7 +26,7 @@ from typing import Any, Final, TypeAlias
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import kinds as offered
-from bloomery.orchestration.template.resource_rules import BASE_URL, WORDS, ResourceRules
+from bloomery.orchestration.template.resource_rules import BASE_URL, KEYS, ResourceRules
 
 Kinds: TypeAlias = offered.Kinds
 
@@ -98,20 +98,17 @@ class Level:
         self._gone: set[str] = set()
         self._gone_prefixes = _Prefixes()
         for name, target in reversed(lines.items()):  # a removal comes after the rules it removes
-            self._add(name, target)
-
-    def _add(self, name: str, target: str | None) -> None:
-        prefix = name[:-1] if name.endswith("*") else None
-        if target is None:
-            self._gone.add(name)
-            if prefix is not None:
-                self._gone_prefixes.add(prefix, Rule(name, ""))
-        elif self.removes(name):
-            return
-        elif prefix is None:
-            self.exact[name] = Rule(name, target)
-        else:
-            self._wild.add(prefix, Rule(name, target))
+            prefix = name[:-1] if name.endswith("*") else None
+            if target is None:
+                self._gone.add(name)
+                if prefix is not None:
+                    self._gone_prefixes.add(prefix, Rule(name, ""))
+            elif self.removes(name):
+                continue
+            elif prefix is None:
+                self.exact[name] = Rule(name, target)
+            else:
+                self._wild.add(prefix, Rule(name, target))
 
     def candidates(self, name: str) -> Iterator[Rule]:
         if (rule := self.exact.get(name)) is not None:
@@ -158,9 +155,14 @@ class Registry:
         """
         own = resource_name if self.singles_out(resource_name) else ""
         if (cached := self._resolved.get((type_name, own))) is None:
-            search = _Search(self, own)
-            if (cached := search.resolve(type_name, None)) is None:
-                raise self._unknown(type_name, own)
+            if (cached := _Search(self, own).resolve(type_name, None)) is None:
+                if (rule := next(self.rules(type_name, own), None)) is None:
+                    raise self.kinds.unknown(type_name, self.level.exact)
+                raise errors.StackValidationFailed(
+                    reason=f"The Resource Type ({type_name}) could not be found: "
+                    f"resource_registry maps it to {rule.applied(type_name)!r}, which is neither "
+                    "a type nor the name of a .yaml or .template file"
+                )
             self._resolved[type_name, own] = cached
         return cached
 
@@ -201,16 +203,6 @@ class Registry:
         if operators is not None and operators.level.removes(name):
             return None
         return self.kinds.find(name)
-
-    def _unknown(self, type_name: str, resource_name: str) -> errors.StackValidationFailed:
-        rules = self.rules(type_name, resource_name)
-        if (dead := next(rules, None)) is not None:
-            return errors.StackValidationFailed(
-                reason=f"The Resource Type ({type_name}) could not be found: resource_registry "
-                f"maps it to {dead.applied(type_name)!r}, which is neither a type nor the name of "
-                "a .yaml or .template file"
-            )
-        return self.kinds.unknown(type_name, self.level.exact)
 
     # ---------------------------------------------------------------------------------- resources
 
@@ -256,9 +248,30 @@ class _Search:
 
     def resolve(self, name: str, rule: Rule | None) -> ResolvedType | None:
         """Return the resolved type of ``name``, the target of ``rule``; None if it is unknown."""
-        self._enter(name)
+        self._way.append(name)
+        self._names.add(name)
+        limits = self._registry.limits
+        if len(self._names) > limits.registry_names:
+            raise limits.exceeded("registry_names", "names", f"the resource type {self._way[0]}")
         for onward in self._registry.rules(name, self._resource):
-            if onward not in self._used and (resolved := self._followed(name, onward)) is not None:
+            target = onward.applied(name)
+            if onward in self._used:
+                continue
+            if is_template(target):
+                return ResolvedType(template=target, rule=onward)
+            if target == name and onward.name.endswith("*"):
+                continue  # the wildcard maps the name to itself
+            if target in self._way:
+                way = " to ".join([*self._way[self._way.index(target) :], target])
+                raise errors.StackValidationFailed(
+                    reason=f"resource_registry leads in a circle, from {way}: take one rule out"
+                )
+            if target in self._names:
+                continue
+            self._used.add(onward)
+            resolved = self.resolve(target, onward)
+            self._used.discard(onward)
+            if resolved is not None:
                 return resolved
         self._way.pop()
         if is_template(name):
@@ -266,53 +279,25 @@ class _Search:
         kind = self._registry.kind(name)
         return None if kind is None else ResolvedType(kind=kind, rule=rule)
 
-    def _followed(self, name: str, rule: Rule) -> ResolvedType | None:
-        target = rule.applied(name)
-        if is_template(target):
-            return ResolvedType(template=target, rule=rule)
-        if target == name and rule.name.endswith("*"):
-            return None  # the wildcard maps the name to itself
-        if target in self._way:
-            way = " to ".join([*self._way[self._way.index(target) :], target])
-            raise errors.StackValidationFailed(
-                reason=f"resource_registry leads in a circle, from {way}: take one rule out"
-            )
-        if target in self._names:
-            return None
-        self._used.add(rule)
-        resolved = self.resolve(target, rule)
-        self._used.discard(rule)
-        return resolved
 
-    def _enter(self, name: str) -> None:
-        self._way.append(name)
-        self._names.add(name)
-        limits = self._registry.limits
-        if len(self._names) > limits.registry_names:
-            raise limits.exceeded("registry_names", "names", f"the resource type {self._way[0]}")
-
-
-def _lines(document: Mapping[str, Any], limits: Limits) -> dict[str, str | None]:
+def _lines(document: Mapping[Any, Any], limits: Limits) -> dict[str, str | None]:
     """Return the rules for all resources, checked."""
-    lines = {}
+    lines: dict[str, str | None] = {}
     for name, target in document.items():
         if name == RESOURCES or (name == BASE_URL and isinstance(target, str)):
             continue
-        if (why := _refusal(name, target, limits)) is not None:
-            raise errors.StackValidationFailed(reason=why, path=(str(name),))
+        reason = ""
+        if not isinstance(name, str):
+            reason = "a type must be text: quote it"
+        elif name in KEYS:
+            reason = f"this belongs to a resource: write resources: {{NAME: {{{name}: ...}}}}"
+        elif "*" in name[:-1]:
+            reason = "a wildcard may stand at the end of a type only"
+        elif len(name) > limits.type_chars:
+            reason = f"a type has {limits.type_chars} characters at most (type_chars)"
+        elif target is not None and (not isinstance(target, str) or not target):
+            reason = "map a type to a type, to the name of a .yaml or .template file, or to null"
+        if reason:
+            raise errors.StackValidationFailed(reason=reason, path=(str(name),))
         lines[name] = target
     return lines
-
-
-def _refusal(name: Any, target: Any, limits: Limits) -> str | None:
-    if not isinstance(name, str):
-        return "a type must be text: quote it"
-    if name in WORDS:
-        return f"this belongs to a resource: write resources: {{NAME: {{{name}: ...}}}}"
-    if "*" in name[:-1]:
-        return "a wildcard may stand at the end of a type only"
-    if len(name) > limits.type_chars:
-        return f"a type has {limits.type_chars} characters at most (type_chars)"
-    if target is None or (isinstance(target, str) and target):
-        return None
-    return "map a type to a type, to the name of a .yaml or .template file, or to null"

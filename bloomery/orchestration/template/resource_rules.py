@@ -23,7 +23,7 @@ HOOKS: Final = (
     "pre-create", "pre-update", "pre-delete", "post-create", "post-update", "post-delete",
 )  # fmt: skip
 RESTRICTED: Final = ("update", "replace")
-WORDS: Final[Mapping[str, tuple[tuple[str, ...], type[errors.Invalid]]]] = {
+KEYS: Final[Mapping[str, tuple[tuple[str, ...], type[errors.Invalid]]]] = {
     "hooks": (HOOKS, errors.InvalidBreakPointHook),
     "restricted_actions": (RESTRICTED, errors.InvalidRestrictedAction),
 }
@@ -47,25 +47,28 @@ class ResourceRules:
 
     def types(self, name: str) -> dict[str, str | None]:
         """Return the type mapping for the resource of exactly that name."""
-        body = self._bodies.get(name, {})
-        return {key: target for key, target in body.items() if _is_type(key, target)}
+        return {
+            key: target
+            for key, target in self._bodies.get(name, {}).items()
+            if key not in KEYS and key != BASE_URL and (target is None or isinstance(target, str))
+        }
 
     def hooks(self, name: str) -> frozenset[str]:
-        return self._words(name, "hooks")
+        return self._actions(name, "hooks")
 
     def restricted_actions(self, name: str) -> frozenset[str]:
-        return self._words(name, "restricted_actions")
+        return self._actions(name, "restricted_actions")
 
     def child_rules(self, name: str) -> dict[str, Any]:
         """Return this section for the child stack of ``name``; its exact name has priority."""
         whole: dict[str, Any] = {}
         for body in reversed([*self._matching(name)]):
             inner = {key: value for key, value in body.items() if isinstance(value, dict)}
-            whole = _overlaid(whole, {key: inner[key] for key in inner if key not in WORDS})
+            whole = _overlaid(whole, {key: inner[key] for key in inner if key not in KEYS})
         return whole
 
-    def _words(self, name: str, key: str) -> frozenset[str]:
-        return frozenset(word for body in self._matching(name) for word in _listed(body.get(key)))
+    def _actions(self, name: str, key: str) -> frozenset[str]:
+        return frozenset(each for body in self._matching(name) for each in _listed(body.get(key)))
 
     def _matching(self, name: str) -> Iterator[dict[str, Any]]:
         if (exact := self._bodies.get(name)) is not None:
@@ -88,60 +91,47 @@ class ResourceRules:
             for key, value in body.items():
                 if not isinstance(key, str):
                     raise _fault(f"a key must be text, not {key!r}: quote it", path)
-                self._check_line((*path, key), value, waiting)
-
-    def _check_line(self, path: Path, value: Any, waiting: list[tuple[Path, Any]]) -> None:
-        key = path[-1]
-        if len(key) > self._limits.pattern_chars:
-            raise self._limits.exceeded("pattern_chars", "characters", "a pattern of names")
-        if key in WORDS and len(path) > 1:
-            _check_words(path, value)
-        elif isinstance(value, dict):
-            waiting.append((path, value))
-        elif key != BASE_URL and value is not None and (len(path) == 1 or not _is_text(value)):
-            raise _fault("write a map with hooks, restricted_actions, types or resources", path)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
+                if len(key) > self._limits.pattern_chars:
+                    raise self._limits.exceeded("pattern_chars", "characters", "a pattern of names")
+                if key in KEYS and path:
+                    _check_actions((*path, key), value)
+                elif isinstance(value, dict):
+                    waiting.append(((*path, key), value))
+                elif key == BASE_URL or value is None:
+                    continue
+                elif not path or not isinstance(value, str) or not value:
+                    reason = "write a map with hooks, restricted_actions, types or resources"
+                    raise _fault(reason, (*path, key))
 
 
-def _is_type(key: str, target: Any) -> bool:
-    return key not in WORDS and key != BASE_URL and (target is None or isinstance(target, str))
-
-
-def _check_words(path: Path, value: Any) -> None:
-    allowed, fault = WORDS[path[-1]]
-    words = [] if value is None else value if isinstance(value, list) else [value]
-    for word in words:
-        if not isinstance(word, str) or word not in allowed:
-            where = errors.spelled(("resource_registry", "resources", *path))
+def _check_actions(path: Path, value: Any) -> None:
+    allowed, fault = KEYS[path[-1]]
+    actions = [] if value is None else value if isinstance(value, list) else [value]
+    for action in actions:
+        if not isinstance(action, str) or action not in allowed:
+            place = errors.spelled(("resource_registry", "resources", *path))
             raise fault(
-                reason=f"{where}: {_shown(word)} is not known: write one or a list of "
-                f"{', '.join(allowed)}.{errors.nearest(word, allowed)}"
+                reason=f'{place}: "{str(action)[:40]}" is not known: write one or a list of '
+                f"{', '.join(allowed)}.{errors.nearest(action, allowed)}"
             )
-
-
-def _shown(word: Any) -> str:
-    return f'"{str(word)[:40]}"'
 
 
 def _fault(reason: str, path: Path) -> errors.StackValidationFailed:
     return errors.StackValidationFailed(reason=reason, path=path)
 
 
-def _listed(words: Any) -> Iterable[str]:
-    return words if isinstance(words, list) else [words] if words else []
+def _listed(actions: Any) -> Iterable[str]:
+    return actions if isinstance(actions, list) else [actions] if actions else []
 
 
 def _overlaid(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Join two sections for one nested stack: maps by key, words as a union, else ``over``."""
+    """Join two sections for one nested stack: maps by key, actions as a union, else ``over``."""
     whole = dict(under)
     for key, value in over.items():
         old = whole.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
             value = _overlaid(old, value)  # noqa: PLW2901
-        elif key in WORDS:
+        elif key in KEYS:
             value = [*dict.fromkeys([*_listed(old), *_listed(value)])]  # noqa: PLW2901
         whole[key] = value
     return whole

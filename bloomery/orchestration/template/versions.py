@@ -43,15 +43,12 @@ def template_class(document: Mapping[str, Any], classes: Classes | None = None) 
     (key,) = named
     cls = classes.get(f"{key}.{document[key]}")
     if cls is None:
-        raise _fault(_unknown(key, document[key], classes))
+        value = document[key]
+        values = sorted(name.partition(".")[2] for name in classes if name.startswith(f"{key}."))
+        one_of = "should be one of" if len(values) > 1 else "should be"
+        listed = f"{', '.join(values)}.{errors.nearest(value, values)}"
+        raise _fault(f'"{key}: {value[:100]}". "{key}" {one_of}: {listed}')
     return cls
-
-
-def _unknown(key: str, value: str, classes: Classes) -> str:
-    values = sorted(name.partition(".")[2] for name in classes if name.startswith(f"{key}."))
-    one_of = "should be one of" if len(values) > 1 else "should be"
-    near = errors.nearest(value, values)
-    return f'"{key}: {value[:100]}". "{key}" {one_of}: {", ".join(values)}.{near}'
 
 
 def _fault(reason: str) -> errors.InvalidTemplateVersion:
@@ -78,17 +75,13 @@ def listed(classes: Classes | None = None) -> list[dict[str, Any]]:
     aliases: dict[str, list[str]] = {}
     types: dict[str, str] = {}
     for name, cls in sorted(classes.items()):
-        proper = _proper(cls)
+        proper = f"{cls.features.version_key}.{cls.features.version}"
         types[proper] = cls.features.type
         aliases.setdefault(proper, []).extend([name] if name != proper else [])
     return [
         {"version": proper, "type": types[proper], "aliases": names}
         for proper, names in sorted(aliases.items())
     ]
-
-
-def _proper(cls: type[Template]) -> str:
-    return f"{cls.features.version_key}.{cls.features.version}"
 
 
 def functions(
@@ -102,5 +95,5 @@ def functions(
     if version not in classes:
         near = errors.nearest(version, classes)
         raise errors.NotFound(reason=f"Template version {version} was not found.{near}")
-    shown = classes[version].features.offered.shown(with_conditions=conditions)
-    return [{"functions": name, "description": says} for name, says in shown.items()]
+    lines = classes[version].features.offered.lines(with_conditions=conditions)
+    return [{"functions": name, "description": says} for name, says in lines.items()]

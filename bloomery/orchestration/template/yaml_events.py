@@ -83,18 +83,26 @@ class _Map:
     def put(self, value: Any, event: Any) -> None:
         key = self.key
         if key is NO_KEY:
-            self.key = _key(value, event)
-        elif key is MERGE:
-            self._merge(value)
-            self.key = NO_KEY
-        else:
+            if type(value) is not str:
+                kind = KINDS.get(type(value), "a number")
+                if isinstance(event, yaml.AliasEvent):
+                    advice = f"*{event.anchor} is {kind}: write the key out"
+                elif not event.value:
+                    advice = "nothing stands there: write one"
+                else:
+                    advice = f"{event.value} is {kind}: quote it ('{event.value}')"
+                raise yaml_scalars.fault(f"a key must be text, and {advice}")
+            is_merge = value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]
+            self.key = MERGE if is_merge else value
+            return
+        self.key = NO_KEY
+        if key is not MERGE:
             self.value[key] = value
-            self.key = NO_KEY
-
-    def _merge(self, value: Any) -> None:
-        """Note the maps to merge: of a list the first wins, and the map's own keys win over all."""
+            return
+        # of a list of maps to merge the first wins, and the map's own keys win over all
         maps = value if isinstance(value, list) else [value]
         if not all(isinstance(each, dict) for each in maps):
+            self.key = MERGE
             raise yaml_scalars.fault("<< merges a map or a list of maps: quote it if it is a key")
         self.merging.extend(reversed(maps))
 
@@ -110,24 +118,6 @@ class _Map:
         if self.key is NO_KEY:
             return ()
         return ("<<" if self.key is MERGE else self.key,)
-
-
-def _key(value: Any, event: Any) -> Any:
-    """Return the key, MERGE for a plain ``<<``."""
-    if type(value) is not str:
-        raise yaml_scalars.fault(f"a key must be text, and {_scalar_text(value, event)}")
-    if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
-        return MERGE
-    return value
-
-
-def _scalar_text(value: Any, event: Any) -> str:
-    kind = KINDS.get(type(value), "a number")
-    if isinstance(event, yaml.AliasEvent):
-        return f"*{event.anchor} is {kind}: write the key out"
-    if not event.value:
-        return "nothing stands there: write one"
-    return f"{event.value} is {kind}: quote it ('{event.value}')"
 
 
 KINDS: Final = {bool: "a boolean", type(None): "null", list: "a list", dict: "a map"}
@@ -149,19 +139,8 @@ class Builder:
     def read(self) -> Any:
         """Return the document; None where there is none."""
         event: Any = None
-        get_event, take = self._parser.get_event, self._table()
-        try:
-            while (event := get_event()) is not None:
-                take[type(event)](event)
-        except errors.TemplateUnreadable as exc:
-            raise self._placed(exc, event) from exc
-        finally:
-            self._parser.dispose()
-        document = self._open[0].value
-        return None if document is UNSEEN else document
-
-    def _table(self) -> dict[type, Callable[[Any], None]]:
-        return {
+        get_event = self._parser.get_event
+        take: dict[type, Callable[[Any], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
             yaml.MappingStartEvent: self._map,
@@ -173,6 +152,18 @@ class Builder:
             yaml.StreamStartEvent: self._nothing,
             yaml.StreamEndEvent: self._nothing,
         }
+        try:
+            while (event := get_event()) is not None:
+                take[type(event)](event)
+        except errors.TemplateUnreadable as exc:
+            mark = event.start_mark
+            path = [key for opened in self._open for key in opened.place()]
+            reason = f"line {mark.line + 1}, column {mark.column + 1}: {exc.facts['reason']}"
+            raise errors.TemplateUnreadable(reason=reason, path=path) from exc
+        finally:
+            self._parser.dispose()
+        document = self._open[0].value
+        return None if document is UNSEEN else document
 
     def _nothing(self, event: Any) -> None:
         """Ignore the event, of a stream or the end of a document."""
@@ -188,19 +179,16 @@ class Builder:
             if value is UNSEEN:
                 value = yaml_scalars.plain(text, self._limits.scalar_digits)
                 self._plain[text] = value
+        elif "\0" in text:
+            raise yaml_scalars.fault("a text holds a NUL character: leave it out")
+        elif event.tag is None or event.tag == "!":
+            value = text
         else:
-            value = self._quoted(text, event.tag)
+            value = yaml_scalars.tagged(event.tag, text, self._limits.scalar_digits)
         self._count(1)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1, 0)
         self._top.put(value, event)
-
-    def _quoted(self, text: str, tag: str | None) -> Any:
-        if "\0" in text:
-            raise yaml_scalars.fault("a text holds a NUL character: leave it out")
-        if tag is None or tag == "!":
-            return text
-        return yaml_scalars.tagged(tag, text, self._limits.scalar_digits)
 
     def _alias(self, event: Any) -> None:
         name = event.anchor
@@ -253,9 +241,3 @@ class Builder:
         outer.height = max(outer.height, height + 1)
         if len(self._open) - 1 + height > self._limits.document_depth:
             raise self._limits.exceeded("document_depth", "levels", self._what)
-
-    def _placed(self, exc: errors.TemplateUnreadable, event: Any) -> errors.TemplateUnreadable:
-        mark = event.start_mark
-        path = [key for opened in self._open for key in opened.place()]
-        reason = f"line {mark.line + 1}, column {mark.column + 1}: {exc.facts['reason']}"
-        return errors.TemplateUnreadable(reason=reason, path=path)

@@ -33,15 +33,11 @@ def plain(text: str, most_digits: int) -> Any:
     """Return the value of ``text`` written without quotes and without a tag."""
     for tag, pattern in PATTERNS.get(text[:1], ()):
         if pattern.match(text):
-            return _meant(tag, text, most_digits)
+            try:
+                return MEANINGS[tag](text, most_digits)
+            except ValueError as exc:  # a prefix and no digits, such as 0x_
+                raise _unholdable(text) from exc
     return text
-
-
-def _meant(tag: str, text: str, most_digits: int) -> Any:
-    try:
-        return MEANINGS[tag](text, most_digits)
-    except ValueError as exc:  # a prefix and no digits, such as 0x_
-        raise _unholdable(text) from exc
 
 
 def tagged(tag: str, text: str, most_digits: int) -> Any:

@@ -191,7 +191,7 @@ class Judge:
     def shown(self, stack: Stack) -> None:
         for name in stack.order:
             said, kind = stack.definitions[name].type, stack.kind(name)
-            _as_json(resource_types.shown(said, kind, with_description=True))
+            _as_json(resource_types.schema_document(said, kind, with_description=True))
             for dialect in resource_types.Dialect:
                 _as_json(resource_types.template(said, kind, dialect))
         drawn = picture(stack)

@@ -42,16 +42,6 @@ class MapReplace(Call):
                 f"{errors.nearest(odd[0], _CONTROLS)}"
             )
         keys, values = (self._map(controls.get(control)) for control in _CONTROLS)
-        return self._replaced(source, keys, values)
-
-    def _map(self, value: Any) -> dict[Any, Any]:
-        if not isinstance(value, dict | None):
-            raise self.fault(f"{self.name} works on maps, not {shapes.described(value)}")
-        return value or {}
-
-    def _replaced(
-        self, source: dict[Any, Any], keys: dict[Any, Any], values: dict[Any, Any]
-    ) -> dict[Any, Any]:
         merged: dict[Any, Any] = {}
         for key, value in source.items():
             name = self._renamed(key, source, keys)
@@ -59,6 +49,11 @@ class MapReplace(Call):
                 raise self.fault(f"{self.name} would give two keys the name {name!r}")
             merged[name] = values.get(value, value) if isinstance(value, Hashable) else value
         return merged
+
+    def _map(self, value: Any) -> dict[Any, Any]:
+        if not isinstance(value, dict | None):
+            raise self.fault(f"{self.name} works on maps, not {shapes.described(value)}")
+        return value or {}
 
     def _renamed(self, key: Any, source: dict[Any, Any], keys: dict[Any, Any]) -> Any:
         name = keys.get(key)

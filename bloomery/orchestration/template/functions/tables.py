@@ -41,7 +41,7 @@ class Offered:
     functions: Table
     conditions: Table
 
-    def shown(self, *, with_conditions: bool = False) -> dict[str, str]:
+    def lines(self, *, with_conditions: bool = False) -> dict[str, str]:
         """Return name and line of each usable function, as the API lists them."""
         tables = (self.functions, self.conditions if with_conditions else {})
         functions = {name: what for table in tables for name, what in table.items()}

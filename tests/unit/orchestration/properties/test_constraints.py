@@ -71,7 +71,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("rule", "shown"), SHOWN)
 def test_a_rule_is_shown_as_resource_types_show_it(rule: Any, shown: dict[str, Any]):
-    assert rule.shown() == shown
+    assert rule.document() == shown
 
 
 SENSELESS = [
@@ -169,4 +169,4 @@ def test_custom_rules_are_found_where_the_means_say():
 
 def test_what_is_shown_can_be_sent():
     for rule, _ in SHOWN:
-        json.dumps(rule.shown())
+        json.dumps(rule.document())

@@ -71,7 +71,7 @@ PLAIN = {"required": False, "update_allowed": False, "immutable": False}
 
 
 def test_a_kind_is_shown_with_its_properties_attributes_and_support():
-    said = resource_types.shown("My::Kettle", Kettle)
+    said = resource_types.schema_document("My::Kettle", Kettle)
     assert said["resource_type"] == "My::Kettle"
     assert said["properties"] == {
         "s": {
@@ -127,9 +127,9 @@ def test_a_kind_is_shown_with_its_properties_attributes_and_support():
 
 
 def test_a_kind_is_described_by_its_class_when_asked():
-    said = resource_types.shown("My::Kettle", Kettle, with_description=True)
+    said = resource_types.schema_document("My::Kettle", Kettle, with_description=True)
     assert said["description"] == "Boils water.\n\nAs much as fits.\n\nGive exactly one of s and m."
-    said = resource_types.shown("My::Bare", Bare, with_description=True)
+    said = resource_types.schema_document("My::Bare", Bare, with_description=True)
     assert said["description"] == resource_types.NO_DESCRIPTION
     assert said["attributes"] == {"show": {"description": "mine", "type": "map"}}
 

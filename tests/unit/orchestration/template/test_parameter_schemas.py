@@ -105,7 +105,7 @@ def test_a_wrong_constraint_is_a_fault_of_the_schema(kind: str, rule: dict[str, 
 )  # fmt: skip
 def test_what_heat_takes_for_a_constraint_is_one(rule: dict[str, Any]):
     (found,) = hot_schema("p", {"type": "string", "constraints": [rule]}).constraints
-    assert found.word in rule
+    assert found.key in rule
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("body", "given", "said"), SHOWN)
 def test_a_parameter_is_shown_as_validate_answers(body: Any, given: Any, said: Any):
-    assert parameter_schemas.shown(hot_schema("p", body), given) == said
+    assert parameter_schemas.document(hot_schema("p", body), given) == said
 
 
 def test_a_parameter_of_cloudformation_is_shown_alike():
@@ -547,7 +547,7 @@ def test_a_parameter_of_cloudformation_is_shown_alike():
         "Type": "Number", "Default": 3, "MinValue": 1, "MaxValue": "9", "NoEcho": "true",
         "ConstraintDescription": "CD", "AllowedValues": ["3", "4"], "Label": "q",
     }  # fmt: skip
-    assert parameter_schemas.shown(cfn_schema("p", body)) == {
+    assert parameter_schemas.document(cfn_schema("p", body)) == {
         "Type": "Number", "Description": "", "NoEcho": "true", "Label": "q", "Default": 3,
         "MinValue": 1, "MaxValue": 9, "AllowedValues": ["3", "4"], "ConstraintDescription": "CD",
     }  # fmt: skip

@@ -117,7 +117,7 @@ def test_each_release_is_a_version():
 
 @pytest.mark.parametrize("offered", [*tables.HOT.values(), *tables.CFN.values()])
 def test_every_function_says_in_one_line_what_it_does(offered):
-    shown = offered.shown(with_conditions=True)
+    shown = offered.lines(with_conditions=True)
     assert shown
     for name, says in shown.items():
         assert says.endswith("."), name
@@ -127,8 +127,8 @@ def test_every_function_says_in_one_line_what_it_does(offered):
 
 def test_the_list_leaves_out_what_was_removed_and_keeps_conditions_apart():
     offered = tables.hot("2017-09-01")
-    assert "Ref" not in offered.shown()
-    assert "equals" not in offered.shown()
-    assert "equals" in offered.shown(with_conditions=True)
-    assert "get_attr" in offered.shown(with_conditions=True)
-    assert list(offered.shown()) == sorted(offered.shown())
+    assert "Ref" not in offered.lines()
+    assert "equals" not in offered.lines()
+    assert "equals" in offered.lines(with_conditions=True)
+    assert "get_attr" in offered.lines(with_conditions=True)
+    assert list(offered.lines()) == sorted(offered.lines())
