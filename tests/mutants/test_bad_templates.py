@@ -11,7 +11,7 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import svg
 from bloomery.orchestration.foresight import document
 from bloomery.orchestration.template import redaction
-from bloomery.orchestration.template.functions import lists, text, yaql
+from bloomery.orchestration.template.functions import containers, text, yaql
 from tests.kit.probes import fuzz_templates
 
 BATCHES = 20  # at most: most notice within the first
@@ -40,7 +40,7 @@ def _blurts(self: Any, said: str) -> str:
 
 
 MUTANTS: dict[str, tuple[Any, str, Any]] = {
-    "a function forgets a key": (lists.ListConcat, "result", _forgets),
+    "a function forgets a key": (containers.ListConcat, "result", _forgets),
     "a drawing forgets a key": (svg, "drawn", _forgets),
     "a simulation raises": (simulation.Lifecycle, "delete", _forgets),
     "a function takes too long": (text.Digest, "result", _dawdles),

@@ -18,9 +18,8 @@ from bloomery.orchestration.template.functions import (
     base,
     cloudformation,
     conditions,
-    lists,
+    containers,
     loops,
-    maps,
     references,
     replacing,
     shapes,
@@ -200,7 +199,7 @@ def _join_of_maps(self: Any, item: Any) -> str:
 
 
 _text = text.ListJoinOne._text
-_map_result, _select_result = maps.MapReplace.result, cloudformation.Select.result
+_map_result, _select_result = containers.MapReplace.result, cloudformation.Select.result
 
 
 def _known(controls: Any) -> Any:
@@ -310,25 +309,26 @@ MUTANTS = (
            lambda self: False),
     Mutant("repeat", "permutations may be anything", loops.RepeatPermutations, "check",
            loops.Repeat.check),
-    Mutant("map_merge", "deep", maps.MapMerge, "result", _merge_deep),
-    Mutant("map_replace", "a key may be lost", maps.MapReplace, "_renamed",
+    Mutant("map_merge", "deep", containers.MapMerge, "result", _merge_deep),
+    Mutant("map_replace", "a key may be lost", containers.MapReplace, "_renamed",
            lambda self, key, source, keys: keys.get(key) or key),
-    Mutant("map_replace", "controls are not looked at", maps.MapReplace, "result",
+    Mutant("map_replace", "controls are not looked at", containers.MapReplace, "result",
            lambda self, args, seen: _map_result(self, [args[0], _known(args[1])], seen)),
-    Mutant("filter", "types count", lists, "identity", _typed),
-    Mutant("filter", "null cannot be left out", lists.Filter, "result",
+    Mutant("filter", "types count", containers, "identity", _typed),
+    Mutant("filter", "null cannot be left out", containers.Filter, "result",
            lambda self, args, seen: [item for item in args[1] or []
                                      if item is None or item not in (args[0] or [])]),
-    Mutant("list_concat", "text is a list of characters", lists.ListConcat, "_items", _concat_any),
-    Mutant("list_concat", "null is an element", lists.ListConcat, "_items",
+    Mutant("list_concat", "text is a list of characters", containers.ListConcat, "_items",
+           _concat_any),
+    Mutant("list_concat", "null is an element", containers.ListConcat, "_items",
            lambda self, value: [None] if value is None else value),
-    Mutant("list_concat_unique", "types count", lists, "identity", _typed),
-    Mutant("list_concat_unique", "the last one is kept", lists.ListConcatUnique, "result",
-           lambda self, args, seen: list({lists.identity(item): item
+    Mutant("list_concat_unique", "types count", containers, "identity", _typed),
+    Mutant("list_concat_unique", "the last one is kept", containers.ListConcatUnique, "result",
+           lambda self, args, seen: list({containers.identity(item): item
                for one in args for item in one or []}.values())),
-    Mutant("contains", "types count", lists.Contains, "result",
+    Mutant("contains", "types count", containers.Contains, "result",
            lambda self, args, seen: any(_typed(args[0]) == _typed(item) for item in args[1])),
-    Mutant("contains", "in the keys of a map", lists.Contains, "result",
+    Mutant("contains", "in the keys of a map", containers.Contains, "result",
            lambda self, args, seen: args[0] in args[1]),
     Mutant("make_url", "IPv6 without brackets", urls, "_host", lambda host: host),
     Mutant("make_url", "user and password as they are", urls, "_place", _unquoted_place),

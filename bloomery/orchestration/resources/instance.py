@@ -26,10 +26,8 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
-from bloomery.orchestration.resources import instance_boot as boot
 from bloomery.orchestration.resources import instance_placement as placement
 from bloomery.orchestration.resources import instance_preparation as preparation
-from bloomery.orchestration.resources import instance_retry as retry
 from bloomery.orchestration.resources import instance_system as system
 from bloomery.orchestration.resources import instance_teardown as teardown
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
@@ -74,18 +72,18 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
                       run=system.ran_after),
     "check_power": Step("protect the node, and see its power", "come_up switch",
                         run=system.check_power),
-    "switch": Step("order the power state", "switched", orders=True, run=boot.switch),
-    "switched": Step("check the power state", "come_up end", "for the power", run=boot.switched),
+    "switch": Step("order the power state", "switched", orders=True, run=system.switch),
+    "switched": Step("check the power state", "come_up end", "for the power", run=system.switched),
     "come_up": Step("wait for the first-boot signals", "end", "for the system to come up",
-                    run=boot.come_up),
-    # after a failed deployment, see instance_retry
+                    run=system.come_up),
+    # after a failed deployment, see instance_system
     "replace_node": Step("order deleted on the node that failed", "replaced_node", orders=True,
-                         run=retry.replace_node),
+                         run=system.replace_node),
     "replaced_node": Step("withdraw the allocation of the failed node", "reserve",
                           "for the instance to go",
-                          run=retry.replaced_node),
+                          run=system.replaced_node),
     "quarantine": Step("put nodes that failed into maintenance", "look_after",
-                       "for a failed node to be clean", run=retry.quarantine),
+                       "for a failed node to be clean", run=system.quarantine),
     # update, see instance_system
     "renew": Step("write the changed properties", "prepare before rebuild switch end",
                   "for the node to be active", run=system.renew),
@@ -186,7 +184,7 @@ class Instance(stepwise.OnNode):
 
     def handle_create(self) -> Any:
         preparation.check_runbooks(self)
-        retry.first_attempt(self)
+        system.first_attempt(self)
         self.begin("reserve")
 
     @classmethod
@@ -202,9 +200,9 @@ class Instance(stepwise.OnNode):
         Raises MachineFailed before the first order, and while the system boots.
         """
         step = self.record.data.get(stepwise.STEP)
-        if self.record.action in boot.BOOTING and step in SKIPPABLE:
+        if self.record.action in system.BOOTING and step in SKIPPABLE:
             raise stepwise.MachineFailed("a later order wants something else")
-        self.record.data[retry.ABANDONED] = True
+        self.record.data[system.ABANDONED] = True
         self._abort()
 
     def handle_create_cancel(self, token: Any) -> None:
@@ -228,7 +226,7 @@ class Instance(stepwise.OnNode):
     ) -> Any:
         """Begin an update; ``renew`` replaces if the node is gone, in error, or no longer ours."""
         changes, data = instance_info.changes(self.properties, prop_diff), self.record.data
-        retry.first_attempt(self)
+        system.first_attempt(self)
         data["rebuilds"] = OnChange.REBUILD in changes
         data["networks"] = OnChange.ATTACH in changes
         self.begin("renew")
@@ -263,7 +261,7 @@ class Instance(stepwise.OnNode):
         self, properties: Mapping[str, Any], data: Any
     ) -> Mapping[str, Any]:
         """Return the property ``power`` from the node; no other property is compared."""
-        switched = {value: name for name, value in boot.POWER.items()}
+        switched = {value: name for name, value in system.POWER.items()}
         return {"power": switched.get(data["power_state"], properties["power"])}
 
     def get_live_resource_data(self) -> Any:
@@ -277,7 +275,7 @@ class Instance(stepwise.OnNode):
 
     def handle_resume(self) -> Any:
         if self.properties["suspend_mode"] != "none" and self.record.physical_id is not None:
-            self.record.data["target"] = boot.POWER[self.properties["power"]]
+            self.record.data["target"] = system.POWER[self.properties["power"]]
             self.begin("switch")
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
@@ -291,11 +289,11 @@ class Instance(stepwise.OnNode):
                 difference = f"instance_info/{machines.MARK} does not name this resource any more"
             yield drift.Difference("instance_uuid", difference)
             return
-        power = self.record.data.get("target") or boot.POWER[self.properties["power"]]
+        power = self.record.data.get("target") or system.POWER[self.properties["power"]]
         expected: Json = {
             "instance_uuid": instance, "instance_name": system.host_name(self),
             "provision_state": State.ACTIVE, "maintenance": False, "fault": None,
-            "power_state": boot.reached(power),
+            "power_state": system.reached(power),
         }  # fmt: skip
         if (protected := self.properties.get("protected")) is not None:
             expected["protected"] = protected
@@ -318,7 +316,7 @@ class Instance(stepwise.OnNode):
         if name in ("deployed_at", "deploy_duration"):
             return data.get(name)
         if name == "first_boot_data":
-            handle = boot.handle_of_boot(self)
+            handle = system.handle_of_boot(self)
             return handle and json.dumps(handle.payload())
         try:
             node = self.get_node()

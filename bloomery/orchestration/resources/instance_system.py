@@ -1,30 +1,50 @@
-"""Deployment and rebuild of an Instance."""
+"""The system of an Instance: deployment and rebuild, power and first boot, and retries.
+
+    deployed -> deploy                                              again on the same node
+    deployed -> replace_node -> replaced_node -> reserve            on another one
+    deployed -> quarantine -> look_after                            after a later success
+
+A deployment that failed is retried, on another node if the Instance has a selector.  Its node goes
+into maintenance after its cleaning, so that no other instance gets it, if the stack owner may set
+maintenance.  ``OS::Ironic::FirstBoot`` tells that a system has come up.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor.states import State
+from bloomery.conductor.states import UNSTABLE_STATES, Power, State
 from bloomery.orchestration.properties.schema import OnChange
 from bloomery.orchestration.resources import (
+    allocation,
     base,
-    instance_boot,
+    first_boot,
     instance_info,
     instance_network,
     instance_preparation,
-    instance_retry,
+    instance_schema,
+    instance_teardown,
     machines,
     stepwise,
 )
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.resources.stepwise import OnNode
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
 PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # not deployed yet
+BOOTS: Final = "boots"  # the number of deployments and rebuilds
+BOOTING: Final = frozenset({Action.CREATE, Action.UPDATE})
+POWER: Final = {"on": Power.ON, "off": Power.OFF}
+FAILED: Final = "failed_nodes"  # last_error by UUID of a node
+QUARANTINED: Final = "quarantined"  # failed nodes whose quarantine is settled
+ABANDONED: Final = "given_up"  # a later traversal made the action useless: no further attempt
+CLEANED_WITHIN_S: Final = 600.0  # a deployed instance waits this long for a failed node
 
 
 def prepare(instance: OnNode) -> str | None:
@@ -56,7 +76,7 @@ def prepare(instance: OnNode) -> str | None:
         fields["instance_uuid"] = instance.record.data["instance"]
     instance.machines.update_node(node["uuid"], stepwise.patch_of(fields))
     instance_network.attach(instance, node["uuid"])
-    instance_boot.arm(instance)
+    arm(instance)
     instance.record.data.pop(instance_preparation.BEFORE, None)
     return "before" if instance.properties["runbook_before"] else "deploy"
 
@@ -75,7 +95,7 @@ def deployed(instance: OnNode) -> stepwise.Following:
         data["deployed_at"] = node["provision_updated_at"]
         instance_preparation.note_hardware(instance)
         data["deploy_duration"] = round(instance.context.utc() - data["ordered_at"], 3)
-        if data.get(instance_retry.FAILED):
+        if data.get(FAILED):
             return "quarantine"
         return (
             "look_after" if instance.properties["runbook_after"] else _after_deploy(instance, node)
@@ -83,7 +103,7 @@ def deployed(instance: OnNode) -> stepwise.Following:
     if state not in (State.DEPLOYFAIL, State.ERROR):
         name = node["name"] or node["uuid"]
         raise stepwise.MachineFailed(f"node {name} is {state}, and was to be deployed")
-    return instance_retry.after_failure(instance, node)
+    return after_failure(instance, node)
 
 
 def look_after(instance: OnNode) -> str | None:
@@ -115,7 +135,7 @@ def check_power(instance: OnNode) -> str | None:
 
 def _after_deploy(instance: OnNode, node: Json) -> str | None:
     _protect(instance, node)
-    target = instance.record.data["target"] = instance_boot.POWER[instance.properties["power"]]
+    target = instance.record.data["target"] = POWER[instance.properties["power"]]
     return "come_up" if node["power_state"] == target else "switch"
 
 
@@ -155,10 +175,10 @@ def renew(instance: OnNode) -> stepwise.Following:
             )
         if node["protected"]:
             _protect(instance, node)
-        instance_boot.arm(instance)
+        arm(instance)
         return "rebuild"
     _protect(instance, node)
-    data["target"] = instance_boot.POWER[instance.properties["power"]]
+    data["target"] = POWER[instance.properties["power"]]
     return None if node["power_state"] == data["target"] else "switch"
 
 
@@ -178,7 +198,7 @@ def effect_of_renew(
     if rebuilds or state == State.DEPLOYFAIL:
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
         return replace(instance_info.effect_of_repair(properties), certain=True, reason=reason)
-    target = instance_boot.POWER[properties["power"]]
+    target = POWER[properties["power"]]
     if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):
         return effect
     if node["power_state"] != target:
@@ -209,7 +229,7 @@ def _order_system(instance: OnNode, verb: str) -> str | None:
         network_data = instance_network.network_data(ports, portgroups, networks)
         properties = {**properties, "network_data": network_data}
     drive = instance_info.config_drive(properties, host_name(instance))
-    if handle := instance_boot.handle_of_boot(instance):
+    if handle := handle_of_boot(instance):
         drive = handle.with_token(drive)
     steps = instance_preparation.steps_of_hardware(instance)
     steps += instance.properties["deploy_steps"] or []
@@ -220,3 +240,136 @@ def _order_system(instance: OnNode, verb: str) -> str | None:
 
 def host_name(instance: OnNode) -> str:
     return instance.properties["name"] or instance.physical_resource_name()
+
+
+# -------------------------------------------------------------------- power and first boot
+
+
+def handle_of_boot(instance: OnNode) -> first_boot.FirstBoot | None:
+    """Return the FirstBoot to wait for, or None.  Raises EntityNotFound if it is missing."""
+    named, siblings = instance.properties["first_boot"], instance.context.siblings
+    if not named or instance.properties["wait_for"] in ("active", "none"):
+        return None
+    handle = siblings and siblings.find(named)
+    if not isinstance(handle, first_boot.FirstBoot):
+        raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
+    return handle
+
+
+def arm(instance: OnNode) -> None:
+    """Let the handle accept only signals of the system that is deployed next."""
+    if handle := handle_of_boot(instance):
+        boots = instance.record.data[BOOTS] = instance.record.data.get(BOOTS, 0) + 1
+        whole_drive = bool(instance.properties["configdrive"])
+        handle.arm(f"{instance.record.uuid}/{boots}", new_token=not whole_drive)
+
+
+def come_up(instance: OnNode) -> stepwise.Following:
+    handle = handle_of_boot(instance)
+    if handle is None:
+        return None
+    try:
+        if handle.has_come_up():
+            return None
+    except ValueError as exc:
+        raise stepwise.MachineFailed(str(exc)) from exc
+    chosen = (instance.properties["timeouts"] or {}).get("first_boot")
+    timeout_s = float(chosen or handle.properties["timeout"])
+    return instance.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
+
+
+def switch(instance: OnNode) -> str | None:
+    """Order the target power state, unless the node has it."""
+    node, target = instance.get_node(), instance.record.data["target"]
+    if node["power_state"] != reached(target):
+        instance.machines.set_power_state(node["uuid"], target)
+    return "switched"
+
+
+def switched(instance: OnNode) -> stepwise.Following:
+    node, target = instance.get_node(), instance.record.data["target"]
+    if node["power_state"] != reached(target):
+        if node["target_power_state"] is None and node["last_error"]:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        return instance.wait_in("power", f"for {target}")
+    return "come_up" if instance.record.action in BOOTING else None
+
+
+def reached(target: str) -> str:
+    return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON
+
+
+# ---------------------------------------------------------------------------------- retries
+
+
+def first_attempt(instance: OnNode) -> None:
+    instance.record.data["attempt"] = 1
+    for name in ("errors", FAILED, QUARANTINED, ABANDONED):
+        instance.record.data.pop(name, None)
+
+
+def _setting(instance: OnNode, name: str) -> int:
+    retry = instance.properties["retry"] or {}
+    value = retry.get(name)
+    return int(instance_schema.RETRY[name].default if value is None else value)
+
+
+def after_failure(instance: OnNode, node: Json) -> str:
+    data = instance.record.data
+    data["errors"] = [*data.get("errors", ()), str(node["last_error"])]
+    ended = data["attempt"] >= _setting(instance, "attempts") or data.get(ABANDONED)
+    if instance.record.action is not base.Action.CREATE or ended:
+        _quarantine(instance)
+        raise stepwise.MachineFailed("; ".join(data["errors"]))
+    instance.note_move(node)
+    if instance.properties["selector"] and _setting(instance, "other_node"):
+        data.setdefault(FAILED, {})[node["uuid"]] = str(node["last_error"])
+        return "replace_node"
+    data["attempt"] += 1
+    arm(instance)
+    return "deploy"
+
+
+def replace_node(instance: OnNode) -> str | None:
+    instance.order("deleted")
+    return "replaced_node"
+
+
+def replaced_node(instance: OnNode) -> stepwise.Following:
+    if instance_teardown.waits_for_teardown(instance, instance.get_node()):
+        return instance.wait_in("teardown", "for the instance to go")
+    allocation.withdraw(instance, str(instance.record.data["instance"]))
+    instance.record.data["attempt"] += 1
+    return "reserve"
+
+
+def quarantine(instance: OnNode) -> stepwise.Following:
+    if waits := _quarantine(instance):
+        with contextlib.suppress(stepwise.MachineTimedOut):
+            return instance.wait_for(waits, CLEANED_WITHIN_S, "for a failed node to be clean")
+    return "look_after"
+
+
+def _quarantine(instance: OnNode) -> str | None:
+    data, waits = instance.record.data, None
+    requirer = f"{instance.record.name} of stack {instance.context.stack_name}"
+    remaining = {
+        uuid: error for uuid, error in data.get(FAILED, {}).items()
+        if uuid not in data.get(QUARANTINED, ()) and _setting(instance, "quarantine_failed")
+    }  # fmt: skip
+    for uuid, error in remaining.items():
+        try:
+            node = instance.machines.get_node(uuid)
+            if node["provision_state"] in UNSTABLE_STATES:
+                waits = uuid
+                continue
+            if node["instance_uuid"] is None and not node["maintenance"]:
+                reason = f"cannot be deployed for {requirer} ({instance.context.stack_id}): {error}"
+                instance.machines.set_maintenance(uuid, True, reason)
+        except machines.Busy:
+            waits = uuid
+            continue
+        except (errors.Forbidden, errors.NodeNotFound):
+            pass  # not allowed, or the node is gone
+        data.setdefault(QUARANTINED, []).append(uuid)
+    return waits

@@ -18,9 +18,8 @@ from typing import Final, NamedTuple
 from bloomery.orchestration.template.functions import (
     cloudformation,
     conditions,
-    lists,
+    containers,
     loops,
-    maps,
     references,
     replacing,
     text,
@@ -98,11 +97,11 @@ _HOT: Final[Mapping[str, _Step]] = {
         },
         dropped=("Fn::Select",),
     ),
-    "2016-04-08": _Step({"map_merge": maps.MapMerge}),
+    "2016-04-08": _Step({"map_merge": containers.MapMerge}),
     "2016-10-14": _Step(
         {
             "yaql": yaql.Yaql,
-            "map_replace": maps.MapReplace,
+            "map_replace": containers.MapReplace,
             "if": conditions.If,
             "repeat": loops.RepeatMaps,
         },
@@ -114,17 +113,19 @@ _HOT: Final[Mapping[str, _Step]] = {
             "or": conditions.Or,
         },
     ),
-    "2017-02-24": _Step({"filter": lists.Filter, "str_replace_strict": replacing.StrReplaceStrict}),
+    "2017-02-24": _Step(
+        {"filter": containers.Filter, "str_replace_strict": replacing.StrReplaceStrict}
+    ),
     "2017-09-01": _Step(
         {
             "make_url": urls.MakeUrl,
-            "list_concat": lists.ListConcat,
-            "list_concat_unique": lists.ListConcatUnique,
+            "list_concat": containers.ListConcat,
+            "list_concat_unique": containers.ListConcatUnique,
             "str_replace_vstrict": replacing.StrReplaceVstrict,
-            "contains": lists.Contains,
+            "contains": containers.Contains,
             "repeat": loops.RepeatPermutations,
         },
-        deciding={"yaql": yaql.Yaql, "contains": lists.Contains},
+        deciding={"yaql": yaql.Yaql, "contains": containers.Contains},
     ),
     "2018-03-02": _Step(),
     "2018-08-31": _Step(),
