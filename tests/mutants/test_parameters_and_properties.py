@@ -89,7 +89,7 @@ def undeclared_values_are_refused() -> None:
 
 def hidden_values_are_masked() -> None:
     declared = hot_schema("p", {"type": "string", "hidden": True})
-    assert Parameters({"p": declared}, {"p": "secret"}).shown() == {"p": "******"}
+    assert Parameters({"p": declared}, {"p": "secret"}).texts() == {"p": "******"}
 
 
 def immutable_values_stay() -> None:

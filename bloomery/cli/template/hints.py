@@ -45,7 +45,7 @@ def of(template: Template) -> Iterator[Hint]:
 
 def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
     """Yield each key that this version ignores in a resource or output."""
-    features, section_key = template.features, template.word(section)
+    features, section_key = template.features, template.section_name(section)
     keys = features.output_keys if section is Section.OUTPUTS else features.resource_keys
     keys_by_lower = {key.lower(): key for key in keys.values()}
     bodies = template.section(section)

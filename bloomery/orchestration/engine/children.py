@@ -234,7 +234,8 @@ class EngineChildren:
         template = model.Template(
             uuid=runtime.new_id(),
             template=dict(blueprint.document),
-            environment=definition.environment.shown() | {"parameters": dict(blueprint.parameters)},
+            environment=definition.environment.document()
+            | {"parameters": dict(blueprint.parameters)},
             files=definition.template.files,
             has_secret=parent.hides or is_secret,
         )

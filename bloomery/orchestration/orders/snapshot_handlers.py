@@ -58,7 +58,7 @@ def restored_document(
         return None
     bodies = template.section(Section.RESOURCES)
     changed = {name: {**body, **rewritten.get(name, {})} for name, body in bodies.items()}
-    return {**template.document, template.word(Section.RESOURCES): changed}
+    return {**template.document, template.section_name(Section.RESOURCES): changed}
 
 
 def _plain(tree: Any) -> Any:

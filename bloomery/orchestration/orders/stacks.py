@@ -198,7 +198,7 @@ def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
     stored = StoredStack(ctx, access.stack(ctx, identity))
     public = stored.secrecy.public_parameters()
-    return stored.definition.definition.environment.shown(public)
+    return stored.definition.definition.environment.document(public)
 
 
 def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:

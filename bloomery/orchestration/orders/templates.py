@@ -51,7 +51,7 @@ def validate_template(
                 document = _declared(stack)
                 document["Environment"] = sections_of_environment = {
                     name: section
-                    for name, section in stack.definition.environment.shown().items()
+                    for name, section in stack.definition.environment.document().items()
                     if name not in NOT_SHOWN
                 }
                 types = (resource.type for resource in stack.definitions.values())

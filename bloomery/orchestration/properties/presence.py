@@ -84,8 +84,8 @@ class Rule:
     def advice(self) -> str:
         raise NotImplementedError
 
-    def is_broken(self, given: Sequence[str], pending: Sequence[str]) -> bool:
-        """``given``: the names that have a value; ``pending``: others that may have one."""
+    def is_broken(self, set_names: Sequence[str], pending: Sequence[str]) -> bool:
+        """``set_names``: the names that have a value; ``pending``: others that may have one."""
         raise NotImplementedError
 
     def sentence(self) -> str:
@@ -100,8 +100,8 @@ class ExactlyOne(Rule):
     def advice(self) -> str:
         return f"give exactly one of {_listed(self.names, 'and')}"
 
-    def is_broken(self, given: Sequence[str], pending: Sequence[str]) -> bool:
-        return len(given) > 1 or not (given or pending)
+    def is_broken(self, set_names: Sequence[str], pending: Sequence[str]) -> bool:
+        return len(set_names) > 1 or not (set_names or pending)
 
 
 class AtLeastOne(Rule):
@@ -111,8 +111,8 @@ class AtLeastOne(Rule):
     def advice(self) -> str:
         return f"give {_listed(self.names, 'or')}"
 
-    def is_broken(self, given: Sequence[str], pending: Sequence[str]) -> bool:
-        return not (given or pending)
+    def is_broken(self, set_names: Sequence[str], pending: Sequence[str]) -> bool:
+        return not (set_names or pending)
 
 
 class Excludes(Rule):
@@ -125,8 +125,8 @@ class Excludes(Rule):
         first, *others = self.names
         return f"give {first}, or {_listed(others, 'and')}"
 
-    def is_broken(self, given: Sequence[str], pending: Sequence[str]) -> bool:
-        return self.names[0] in given and len(given) > 1
+    def is_broken(self, set_names: Sequence[str], pending: Sequence[str]) -> bool:
+        return self.names[0] in set_names and len(set_names) > 1
 
 
 def _listed(names: Sequence[str], conjunction: str) -> str:
@@ -137,16 +137,16 @@ def _listed(names: Sequence[str], conjunction: str) -> str:
 def check(rules: Sequence[Rule], properties: Mapping[str, Any], pending: Pending = NOTHING) -> None:
     """Raise StackValidationFailed for the first rule that no pending value can satisfy."""
     for rule in rules:
-        given, open_names = [], []
+        set_names, open_names = [], []
         for name in rule.names:
             path, value = tuple(name.split(_DOT)), properties
             for key in path:
                 value = value.get(key, {}) if isinstance(value, Mapping) else {}
             if path in pending.written or value:
-                given.append(name)
+                set_names.append(name)
             elif pending.at(path) or pending.inside(path):
                 open_names.append(name)
-        if rule.is_broken(given, open_names):
+        if rule.is_broken(set_names, open_names):
             raise errors.StackValidationFailed(
                 reason=f"{rule.reason}: {rule.advice}", path=[rule.place] if rule.place else []
             )

@@ -234,10 +234,10 @@ def _number(schema: Schema, raw: Any, conversion: Conversion) -> int | float:
 def _boolean(schema: Schema, raw: Any, conversion: Conversion) -> bool:
     if isinstance(raw, bool):
         return raw
-    word = raw.lower() if isinstance(raw, str) else ""
-    if word not in {"true", "false"}:
+    text = raw.lower() if isinstance(raw, str) else ""
+    if text not in {"true", "false"}:
         raise _fault(f"{quoted(raw)} is not a boolean: write true or false")
-    return word == "true"
+    return text == "true"
 
 
 def _map(schema: Schema, raw: Any, conversion: Conversion) -> Any:

@@ -95,9 +95,9 @@ class Allocation(machine_records.MachineRecord):
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
         """Return an effect without verbs, with the resource class for a plan."""
-        asked = properties["resource_class"]
+        name = properties["resource_class"]
         needs = None if properties["node"] else Need.of(properties)
-        return Effect(resource_class=asked if isinstance(asked, str) else None, needs=needs)
+        return Effect(resource_class=name if isinstance(name, str) else None, needs=needs)
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id(machines.ALLOCATION))
@@ -185,31 +185,31 @@ class NoCandidates(stepwise.MachineFailed):
 
 
 def candidates(
-    service: machines.Machines, asked: Mapping[str, Any], *, in_use: bool = False
+    service: machines.Machines, selector: Mapping[str, Any], *, in_use: bool = False
 ) -> list[Json]:
     """Return the candidate nodes: the named nodes, or the available nodes of a class.
 
-    ``asked``: properties as of an allocation; ``in_use``: all nodes of the class.  Raises
+    ``selector``: properties as of an allocation; ``in_use``: all nodes of the class.  Raises
     NoCandidates if ``exclude_nodes`` leaves no available node.
     """
-    excluded = {*(asked.get("exclude_nodes") or ())}
-    if named := asked.get("candidate_nodes"):
+    excluded = {*(selector.get("exclude_nodes") or ())}
+    if named := selector.get("candidate_nodes"):
         nodes = [service.get_node(ident) for ident in named]
     else:
         list_nodes = service.list_class if in_use else service.list_available
-        nodes = list_nodes(str(asked["resource_class"]))
+        nodes = list_nodes(str(selector["resource_class"]))
     rest = [node for node in nodes if not {node["uuid"], node["name"]} & excluded]
     if excluded and not (rest or in_use):
         raise NoCandidates("no node is available but for those of exclude_nodes")
     return rest
 
 
-def still_fits(node: Json, before: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def still_fits(node: Json, before: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     """Tell whether a node fits the new selector; False if the class or traits have changed."""
-    names, named = {node["uuid"], node["name"]}, asked.get("candidate_nodes")
-    if any(before.get(key) != asked.get(key) for key in ("resource_class", "traits")):
+    names, named = {node["uuid"], node["name"]}, selector.get("candidate_nodes")
+    if any(before.get(key) != selector.get(key) for key in ("resource_class", "traits")):
         return False
-    is_excluded = bool(names & {*(asked.get("exclude_nodes") or ())})
+    is_excluded = bool(names & {*(selector.get("exclude_nodes") or ())})
     return not is_excluded and (not named or bool(names & {*named}))
 
 

@@ -67,13 +67,13 @@ class FirstBoot(Handle):
 
     def with_token(self, value: Any) -> Any:
         """Return a value with the current token in place of the token of the attributes."""
-        shown, present = self.token(), super().token()
+        attribute_token, current_token = self.token(), super().token()
         if isinstance(value, Mapping):
             return {key: self.with_token(each) for key, each in value.items()}
         if isinstance(value, list):
             return [self.with_token(each) for each in value]
-        if isinstance(value, str) and shown and present:
-            return value.replace(shown, present)
+        if isinstance(value, str) and attribute_token and current_token:
+            return value.replace(attribute_token, current_token)
         return value
 
     def has_come_up(self) -> bool:

@@ -71,8 +71,8 @@ def effect_of_delete(properties: Mapping[str, Any]) -> Effect:
 
 def _class_of(properties: Mapping[str, Any]) -> str | None:
     selector = properties.get("selector")
-    asked = selector.get("resource_class") if isinstance(selector, Mapping) else None
-    return asked if isinstance(asked, str) else None
+    name = selector.get("resource_class") if isinstance(selector, Mapping) else None
+    return name if isinstance(name, str) else None
 
 
 def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect:

@@ -24,19 +24,19 @@ def placed(
 
     Raises ValueError if no port is left.
     """
-    taken = {network.get("port") for network in networks}
+    used = {network.get("port") for network in networks}
     result = []
     for network in networks:
         if not (physical := network.get("physical_network")):
             result.append(network)
             continue
         there = (p["uuid"] for p in ports if p.get("physical_network") == physical)
-        port = next((uuid for uuid in there if uuid not in taken), None)
+        port = next((uuid for uuid in there if uuid not in used), None)
         if port is None:
             raise ValueError(
                 f"cannot attach {network['vif']}: no port is left in physical network {physical}"
             )
-        taken.add(port)
+        used.add(port)
         result.append({**network, "port": port})
     return result
 

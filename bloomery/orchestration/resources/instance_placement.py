@@ -63,8 +63,8 @@ def _request(instance: OnNode) -> Json:
     others = allocation.candidates(instance.machines, selector)
     uuids = [node["uuid"] for node in others if node["uuid"] not in failed]
     if not uuids:
-        words = [*instance.record.data.get("errors", ()), "no other node is available"]
-        raise stepwise.MachineFailed("; ".join(words))
+        reasons = [*instance.record.data.get("errors", ()), "no other node is available"]
+        raise stepwise.MachineFailed("; ".join(reasons))
     return request | {"candidate_nodes": uuids}
 
 

@@ -192,9 +192,10 @@ def effect_of_renew(
         return replace(effect, certain=False, reason=f"{label} is {state}")
     if state in PREPARED:
         reason = f"{label} is {state}: it is claimed, but nothing was deployed yet"
-        made = instance_info.effect_of_create(properties)
-        made = replace(made, needs=None)
-        return replace(made, impact=Impact.SERVICE, certain=state == State.AVAILABLE, reason=reason)
+        return replace(
+            instance_info.effect_of_create(properties), needs=None, impact=Impact.SERVICE,
+            certain=state == State.AVAILABLE, reason=reason,
+        )  # fmt: skip
     if rebuilds or state == State.DEPLOYFAIL:
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
         return replace(instance_info.effect_of_repair(properties), certain=True, reason=reason)

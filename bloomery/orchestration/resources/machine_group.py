@@ -158,12 +158,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         data, child = self.record.data, self.child()
         states = {} if child is None else child.statuses()
         present, skipped = self.present(), self.skip_list()
-        left = self._outdated(present, states, self._pace, skipped)
+        remaining = self._outdated(present, states, self._pace, skipped)
         data[resource_group.SKIPPED] = skipped
         data[ROLLOUT] = {
             "unborn": sorted(self._never_created(states)),
             "leaving": sorted(present.keys() - self._names()),
-            "state": RUNNING, "batch": 0, "of": 0, "left": left, "changed": [],
+            "state": RUNNING, "batch": 0, "of": 0, "left": remaining, "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
         is_looked_at = child is not None and self.children().converges
@@ -184,23 +184,23 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""
         self.check_signal(self.record, details)
-        word = Signal(str((details or {}).get(ROLLOUT)))
-        self._rollout["signal"] = word
-        return f"roll-out: {word}"
+        signal = Signal(str((details or {}).get(ROLLOUT)))
+        self._rollout["signal"] = signal
+        return f"roll-out: {signal}"
 
     @classmethod
     def check_signal(cls, record: base.ResourceState, details: Mapping[str, Any] | None) -> None:
-        word, words = (details or {}).get(ROLLOUT), [str(each) for each in Signal]
+        signal, signals = (details or {}).get(ROLLOUT), [str(each) for each in Signal]
         state = (record.data.get(ROLLOUT) or {}).get("state")
         faults = []
-        if word not in words:
-            faults.append(f"{ROLLOUT} is {errors.shortened(repr(word))}")
+        if signal not in signals:
+            faults.append(f"{ROLLOUT} is {errors.shortened(repr(signal))}")
         if record.status is not Status.IN_PROGRESS or state not in (RUNNING, PAUSED):
             faults.append("no roll-out is under way, and nothing waits for a signal")
-        elif word == Signal.CONTINUE and state == RUNNING:  # it would end the next pause
+        elif signal == Signal.CONTINUE and state == RUNNING:  # it would end the next pause
             faults.append("the roll-out is not paused")
         if faults:
-            way_out = f'a roll-out takes {{"{ROLLOUT}": one of {", ".join(words)}}}'
+            way_out = f'a roll-out takes {{"{ROLLOUT}": one of {", ".join(signals)}}}'
             raise errors.SignalRefused(name=record.name, reason="; ".join([*faults, way_out]))
 
     @property
@@ -227,11 +227,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_choose(self) -> stepwise.Following:
         if following := self._after_signal():
             return following
-        left, present = self._rollout["left"], self.present()
+        remaining, present = self._rollout["left"], self.present()
         if not self._rollout["batch"] and (waits := self._wait_for_others()):
             return waits
-        never_created = {name for name in left if name in self._rollout.get("unborn", ())}
-        in_service = [name for name in left if name not in never_created]
+        never_created = {name for name in remaining if name in self._rollout.get("unborn", ())}
+        in_service = [name for name in remaining if name not in never_created]
         names = self._names(surge=bool(in_service))
         if new := [name for name in names if name not in present or name in never_created]:
             batch = new[: self._pace.create_batch_size]
@@ -239,7 +239,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             self._rollout["settles"] = bool(in_service)
             return self._begin_batch(batch, len(new) + len(in_service))
         self._rollout["settles"] = True
-        if left:
+        if remaining:
             is_canary = self._rollout["canary"] == DUE
             states, failed = self._states(), set(self._rollout["failed"])
             lost = sum(member.name in failed and not member.is_ready for member in states)
@@ -248,7 +248,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             if is_canary:
                 self._rollout["canary"] = TRIED if self._pace.canary else DONE
             if batch:
-                return self._begin_batch(batch, len(left))
+                return self._begin_batch(batch, len(remaining))
             return self._pause("too few members are ready to take another one down")
         if leaving := batches.surplus(present, self._names(), self._pace.delete_batch_size):
             self._rollout["members"] = []
@@ -266,11 +266,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return {name for name in newcomers if states.get(name) is Status.FAILED}
 
     def _begin_batch(self, batch: Sequence[str], remaining: int) -> str:
-        rollout, taken = self._rollout, set(batch)
+        rollout, names = self._rollout, set(batch)
         rollout["batch"] += 1
         rollout["of"] = rollout["batch"] + math.ceil((remaining - len(batch)) / len(batch))
         rollout["members"] = list(batch)
-        rollout["left"] = [name for name in rollout["left"] if name not in taken]
+        rollout["left"] = [name for name in rollout["left"] if name not in names]
         rollout["changed"] = list(dict.fromkeys([*rollout["changed"], *batch]))
         return self._change({name: self.member(name) for name in batch})
 
@@ -347,21 +347,21 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_pause(self) -> stepwise.Following:
         if following := self._after_signal():
             return following
-        words = ", ".join(rollouts.ENDS_OF_PAUSE)
+        signals = ", ".join(rollouts.ENDS_OF_PAUSE)
         why = self._rollout["reason"]
-        return Hold(reason=f"roll-out paused {self._place()}, signal one of {words}: {why}")
+        return Hold(reason=f"roll-out paused {self._place()}, signal one of {signals}: {why}")
 
     def _after_signal(self) -> str | None:
         rollout = self._rollout
-        word = rollout.pop("signal", None)
-        if word == Signal.ABORT:
+        signal = rollout.pop("signal", None)
+        if signal == Signal.ABORT:
             self._fail(f"aborted by a signal {self._place()}")
-        if word == Signal.ROLLBACK:
+        if signal == Signal.ROLLBACK:
             rollout["reverts"] = rollout["changed"]
             return "revert"
-        if word == Signal.PAUSE and rollout["state"] == RUNNING:
+        if signal == Signal.PAUSE and rollout["state"] == RUNNING:
             return self._pause("a signal asked for it")
-        if word == Signal.CONTINUE and rollout["state"] == PAUSED:
+        if signal == Signal.CONTINUE and rollout["state"] == PAUSED:
             rollout["state"] = RUNNING
             rollout["excused"] = rollout["failed"]  # one more try, which may fail
             rollout["left"] = list(dict.fromkeys([*rollout["left"], *rollout["failed"]]))
@@ -424,10 +424,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return None
 
     def _wait_for_others(self) -> Outcome | None:
-        child, left = self.child(), set(self._rollout["left"])
+        child, remaining = self.child(), set(self._rollout["left"])
         states = {} if child is None else child.statuses()
         at_work = [n for n, status in states.items() if status is Status.IN_PROGRESS]
-        if others := ", ".join(sorted(set(at_work) - left, key=groups.in_order)):
+        if others := ", ".join(sorted(set(at_work) - remaining, key=groups.in_order)):
             reason = f"waits for members that are at work already: {others}"
             return Again(after_s=OTHERS_S, reason=reason)
         return None
@@ -479,7 +479,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return []
         statuses, views, order = child.statuses(), child.resources(), self._pace.order
         health = health or order is rollouts.RolloutOrder.UNHEALTHY_FIRST
-        left = set(self._rollout.get("left", ()))
+        remaining = set(self._rollout.get("left", ()))
         names = self._names(surge=True) if only is None else only
         return [
             rollouts.Member(
@@ -487,7 +487,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
                 is_ready=statuses[name] is Status.COMPLETE
                 and view.ready
                 and not (health and str(view.attribute("health")).lower() == "critical"),
-                is_current=name not in left,
+                is_current=name not in remaining,
                 since=str(view.attribute("deployed_at") or "") if order is OLDEST else "",
             )
             for name in names

@@ -118,7 +118,7 @@ def kind_of(
             read = template.parameter_schema
             declared = parameter_schemas.unused_default(read, name, body).as_property()
         except errors.Misplaced as exc:
-            raise exc.under(template.word(Section.PARAMETERS), name) from exc
+            raise exc.under(template.section_name(Section.PARAMETERS), name) from exc
         required = defaults[name] is None if name in defaults else declared.required
         properties[name] = replace(declared, required=required)
     outputs, key = template.section(Section.OUTPUTS), template.features.output_keys[Key.DESCRIPTION]

@@ -309,9 +309,9 @@ class Node(stepwise.OnNode):
     def _protection(self, node: Json, before: Mapping[str, Any]) -> Json:
         if node["provision_state"] not in IN_USE:
             return {}
-        asked = {name: self.properties[name] for name in node_schema.PROTECTION}
+        protection = {name: self.properties[name] for name in node_schema.PROTECTION}
         return {
-            name: value for name, value in asked.items()
+            name: value for name, value in protection.items()
             if value != node[name] and (value is not None or before.get(name) is not None)
         }  # fmt: skip
 

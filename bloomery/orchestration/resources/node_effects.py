@@ -67,8 +67,8 @@ def unapplied(applied: Mapping[str, Any], properties: Mapping[str, Any]) -> Sequ
 
 
 def boot_settings(node: Json, properties: Mapping[str, Any]) -> Json:
-    asked = {name: properties.get(name) for name in node_schema.BOOT}
-    return {n: v for n, v in asked.items() if v is not None and node[n] != v}
+    settings = {name: properties.get(name) for name in node_schema.BOOT}
+    return {n: v for n, v in settings.items() if v is not None and node[n] != v}
 
 
 def destruction_refusal(

@@ -51,11 +51,11 @@ class Signalled(base.Resource):
         return self.record.data.get(TOKEN)
 
     def signal_url(self) -> str:
-        where = self.context
-        parts = (where.project_id, "stacks", where.stack_name, where.stack_id, "resources")
+        context = self.context
+        parts = (context.project_id, "stacks", context.stack_name, context.stack_id, "resources")
         names = filter(None, (*parts, self.record.name))
         path = "/".join(urllib.parse.quote(name, safe="") for name in names)
-        return f"{where.endpoint}/{path}/signal"
+        return f"{context.endpoint}/{path}/signal"
 
     def signed_url(self) -> str | None:
         """Return the address with the token, for clients that cannot set headers, or None."""

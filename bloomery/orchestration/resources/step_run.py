@@ -460,8 +460,8 @@ class HardwareConfiguration(StepRun):
 
     def note_deployment(self) -> None:
         data = self.record.data
-        if taken := data.pop(DEPLOYED_SECTIONS, None):
-            data["applied"] = (data.get("applied") or {}) | taken
+        if sections := data.pop(DEPLOYED_SECTIONS, None):
+            data["applied"] = (data.get("applied") or {}) | sections
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         yield from super().differences(real)

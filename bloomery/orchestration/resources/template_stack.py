@@ -57,12 +57,12 @@ class TemplateStack(composite.Composite):
     }
 
     def validate(self) -> None:
-        where = self.properties["context"] or {}
+        context = self.properties["context"] or {}
         for key in ELSEWHERE:
-            if where.get(key):
+            if context.get(key):
                 raise errors.StackValidationFailed(
-                    reason=f"cannot make a stack with {key} {where[key]!r}: stacks of other regions"
-                    f" and clouds are not supported; leave {key} out",
+                    reason=f"cannot make a stack with {key} {context[key]!r}: stacks of other "
+                    f"regions and clouds are not supported; leave {key} out",
                     path=["context", key],
                 )
 

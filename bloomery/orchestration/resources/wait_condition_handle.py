@@ -22,7 +22,7 @@ MOST_CHARS: Final = 1_048_576  # of all signals of a handle, as for one request 
 FAILURE: Final = "FAILURE"
 
 
-class Words(NamedTuple):
+class Keys(NamedTuple):
     """The keys of the four parts of a signal."""
 
     id: str
@@ -31,14 +31,14 @@ class Words(NamedTuple):
     data: str
 
 
-HEAT: Final = Words("id", "status", "reason", "data")
-AWS: Final = Words("UniqueId", "Status", "Reason", "Data")
+HEAT: Final = Keys("id", "status", "reason", "data")
+AWS: Final = Keys("UniqueId", "Status", "Reason", "Data")
 
 
 class Handle(signals.Signalled):
-    """The base class of handles.  ``words``: the keys of its signals."""
+    """The base class of handles.  ``keys``: the keys of its signals."""
 
-    words: ClassVar[Words] = HEAT
+    keys: ClassVar[Keys] = HEAT
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.derived_id())
@@ -46,16 +46,16 @@ class Handle(signals.Signalled):
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Store a signal.  Raises ValueError for an unknown key or status, or beyond MOST_CHARS."""
-        signal, words = dict(details or {}), self.words
-        unknown = signal.keys() - {*words}
-        status = signal.get(words.status, SUCCESS)
+        signal, keys = dict(details or {}), self.keys
+        unknown = signal.keys() - {*keys}
+        status = signal.get(keys.status, SUCCESS)
         if unknown or status not in {SUCCESS, FAILURE}:
             raise ValueError(f"cannot read the signal: it has {', '.join(unknown) or status!r}")
-        number = signal.get(words.id)
+        number = signal.get(keys.id)
         key = str(len(self.record.metadata) + 1 if number is None else number)
-        reason = signal.get(words.reason)
+        reason = signal.get(keys.reason)
         reason = f"Signal {key} received" if reason is None else str(reason)
-        kept = {words.data: signal.get(words.data), words.reason: reason, words.status: status}
+        kept = {keys.data: signal.get(keys.data), keys.reason: reason, keys.status: status}
         metadata = {**self.record.metadata, key: kept}
         if len(json.dumps(metadata)) > MOST_CHARS:
             raise ValueError(f"cannot keep the signal: all of them have {MOST_CHARS} characters")
@@ -67,11 +67,11 @@ class Handle(signals.Signalled):
         return True
 
     def reasons(self, status: str) -> list[str]:
-        words = self.words
-        return [str(s[words.reason]) for _, s in self._signals() if s.get(words.status) == status]
+        keys = self.keys
+        return [str(s[keys.reason]) for _, s in self._signals() if s.get(keys.status) == status]
 
     def payload(self) -> dict[str, Any]:
-        return {key: signal.get(self.words.data) for key, signal in self._signals()}
+        return {key: signal.get(self.keys.data) for key, signal in self._signals()}
 
     def curl_command(self) -> str:
         """Return a curl command that signals, without --data-binary."""
@@ -140,7 +140,7 @@ class WaitConditionHandle(Handle):
 class CfnWaitConditionHandle(Handle):
     """A handle for signals of CloudFormation; its reference ID is the signal URL."""
 
-    words: ClassVar[Words] = AWS
+    keys: ClassVar[Keys] = AWS
 
     def get_reference_id(self) -> Any:
         return self.signed_url() or self.record.name

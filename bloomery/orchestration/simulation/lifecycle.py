@@ -179,7 +179,7 @@ def _template_of(stack: Stack) -> model.Template:
     return model.Template(
         uuid=str(uuid.uuid4()),
         template=definition.template.document,
-        environment=definition.environment.shown(),
+        environment=definition.environment.document(),
         files=definition.template.files,
     )
 

@@ -106,7 +106,7 @@ class Secrecy:
     def serialized_parameters(self, parameters: Parameters) -> dict[str, str]:
         """Return every parameter as text, for readers."""
         secret = self.parameters()
-        return {name: MASK if name in secret else text for name, text in parameters.shown().items()}
+        return {name: MASK if name in secret else text for name, text in parameters.texts().items()}
 
     def public_parameters(self) -> Collection[str]:
         """Return the declared parameters that are not secret; of others nothing is known."""

@@ -120,7 +120,7 @@ class Stack:
         """Return the path of a resource, or of a key of it, as the template spells it."""
         template = self.definition.template
         words = (template.features.resource_keys[key] for key in keys)
-        return (template.word(Section.RESOURCES), name, *words)
+        return (template.section_name(Section.RESOURCES), name, *words)
 
     # --------------------------------------------------------------------------------------- order
 

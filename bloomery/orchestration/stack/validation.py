@@ -89,7 +89,7 @@ def _validate(
 def _check_names(definition: Definition) -> None:
     for name in definition.resources:
         if name in definition.parameters:
-            word = definition.template.word(Section.RESOURCES)
+            word = definition.template.section_name(Section.RESOURCES)
             reason = f"Duplicate names {name!r}: a parameter is called so; rename one of them"
             raise sections.fault(reason, word, name)
 
@@ -102,7 +102,7 @@ def _check_outputs(stack: Stack) -> None:
             functions.validate(output.value, stack.view)
         except errors.Misplaced as exc:
             key = template.features.output_keys[Key.VALUE]
-            path = (template.word(Section.OUTPUTS), name, key, *exc.path)
+            path = (template.section_name(Section.OUTPUTS), name, key, *exc.path)
             facts = exc.facts | {"path": path}
             raise errors.StackValidationFailed(**facts) from exc
 

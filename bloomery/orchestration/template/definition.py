@@ -157,7 +157,7 @@ class Definition:
         try:
             declared = parameters.schemas(section, self._declared)
         except errors.Misplaced as exc:
-            raise exc.under(self.template.word(Section.PARAMETERS)) from exc
+            raise exc.under(self.template.section_name(Section.PARAMETERS)) from exc
         return parameters.Parameters(
             declared,
             {**self.environment.parameters, **self.user_parameters},
@@ -171,8 +171,8 @@ class Definition:
     def _declared(self, name: str, body: Any) -> parameter_schemas.Schema:
         self.deadline.tick()
         read, environment = self.template.parameter_schema, self.environment
-        given = (environment.parameters, environment.parameter_defaults, self.user_parameters)
-        if self.facade is not None and (self.lenient or any(name in each for each in given)):
+        values = (environment.parameters, environment.parameter_defaults, self.user_parameters)
+        if self.facade is not None and (self.lenient or any(name in each for each in values)):
             schema = parameter_schemas.unused_default(read, name, body)
             is_cleared = environment.parameter_defaults.get(name, body) is None
             return replace(schema, default=None) if is_cleared else schema
@@ -185,8 +185,8 @@ class Definition:
                 self.template.section(Section.PARAMETER_GROUPS), self.parameters.schemas
             )
         except errors.Misplaced as exc:
-            word = self.template.word(Section.PARAMETER_GROUPS)
-            raise exc.under(word, error="Parameter Groups error") from exc
+            section_name = self.template.section_name(Section.PARAMETER_GROUPS)
+            raise exc.under(section_name, error="Parameter Groups error") from exc
 
     # --------------------------------------------------------------------- readers of its parts
 
@@ -231,7 +231,7 @@ class Definition:
             try:
                 definition, holds = self._reader.resource(name, body)
             except errors.Misplaced as exc:
-                raise exc.under(self.template.word(Section.RESOURCES), name) from exc
+                raise exc.under(self.template.section_name(Section.RESOURCES), name) from exc
             if holds:
                 enabled[name] = definition
             else:
@@ -251,7 +251,8 @@ class Definition:
             return self._required[name]
         enabled, disabled = self._parsed
         definition, view = enabled[name], self._plain_view
-        section, keys = self.template.word(Section.RESOURCES), self.template.features.resource_keys
+        section = self.template.section_name(Section.RESOURCES)
+        keys = self.template.features.resource_keys
         required: list[str] = []
         if definition.external_id is None:
             for other in definition.depends_on:
@@ -291,13 +292,12 @@ class Definition:
         section = self.template.section(Section.OUTPUTS)
         for name, body in section.items():
             sections.check_output(self.template, name, body)
-        word = self.template.word(Section.OUTPUTS)
         outputs = {}
         for name, body in section.items():
             try:
                 outputs[name] = self._reader.output(name, body)
             except errors.Misplaced as exc:
-                raise exc.under(word, name) from exc
+                raise exc.under(self.template.section_name(Section.OUTPUTS), name) from exc
         return outputs
 
 
@@ -307,8 +307,8 @@ def _place(tree: Any, target: str, view: View) -> tuple[str | int, ...] | None:
         inner_path = _place(tree.args, target, view)
         if inner_path is not None:
             return (tree.name, *inner_path)
-        asked = {reference.resource for reference in tree.references(view)}
-        return (tree.name,) if target in asked else None
+        targets = {reference.resource for reference in tree.references(view)}
+        return (tree.name,) if target in targets else None
     items: Any = tree.items() if isinstance(tree, dict) else ()
     for key, value in enumerate(tree) if isinstance(tree, list) else items:
         inner_path = _place(value, target, view)

@@ -101,7 +101,7 @@ class Template:
         name = self.features.sections.get(section)
         return (self.document.get(name) or {}) if name is not None else {}
 
-    def word(self, section: Section) -> str:
+    def section_name(self, section: Section) -> str:
         """Return the name of the section in documents and paths."""
         return self.features.sections[section]
 

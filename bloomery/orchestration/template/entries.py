@@ -69,7 +69,7 @@ Resources = Mapping[str, ResourceDefinition]
 class DefinitionReader:
     """Reads the bodies of resources and outputs; the spelling of keys is looked up once."""
 
-    __slots__ = ("_conditions", "_output_words", "_parser", "_policies", "_words")
+    __slots__ = ("_conditions", "_keys", "_output_keys", "_parser", "_policies")
 
     def __init__(self, template: Template, parser: Parser, conditions: Conditions) -> None:
         features = template.features
@@ -77,55 +77,55 @@ class DefinitionReader:
         self._conditions = conditions
         self._policies = features.deletion_policies
         nowhere = "\0"  # in no document: a key unknown to the version is never read
-        self._words = {key: features.resource_keys.get(key, nowhere) for key in Key}
-        self._output_words = {key: features.output_keys.get(key, nowhere) for key in Key}
+        self._keys = {key: features.resource_keys.get(key, nowhere) for key in Key}
+        self._output_keys = {key: features.output_keys.get(key, nowhere) for key in Key}
 
     def resource(self, name: str, body: Mapping[str, Any]) -> tuple[ResourceDefinition, bool]:
         """Return the definition, and whether its condition holds."""
-        words, get = self._words, body.get
-        depends_on = get(words[Key.DEPENDS_ON], ())
-        external_id = self._tree(words[Key.EXTERNAL_ID], body, None)
+        keys, get = self._keys, body.get
+        depends_on = get(keys[Key.DEPENDS_ON], ())
+        external_id = self._tree(keys[Key.EXTERNAL_ID], body, None)
         policy = DeletionPolicy.DELETE
-        if words[Key.DELETION_POLICY] in body:
-            policy = _under(words[Key.DELETION_POLICY], self._policy, body)
+        if keys[Key.DELETION_POLICY] in body:
+            policy = _under(keys[Key.DELETION_POLICY], self._policy, body)
         definition = ResourceDefinition(
             name=name,
-            type=body[words[Key.TYPE]],
-            properties=self._tree(words[Key.PROPERTIES], body, {}),
-            metadata=self._tree(words[Key.METADATA], body, {}),
+            type=body[keys[Key.TYPE]],
+            properties=self._tree(keys[Key.PROPERTIES], body, {}),
+            metadata=self._tree(keys[Key.METADATA], body, {}),
             depends_on=(depends_on,) if isinstance(depends_on, str) else tuple(depends_on),
-            update_policy=self._tree(words[Key.UPDATE_POLICY], body, {}),
+            update_policy=self._tree(keys[Key.UPDATE_POLICY], body, {}),
             deletion_policy=policy if external_id is None else DeletionPolicy.RETAIN,
             external_id=external_id,
-            description=get(words[Key.DESCRIPTION], ""),
+            description=get(keys[Key.DESCRIPTION], ""),
         )
         if external_id is not None and definition.depends_on:
             raise errors.InvalidExternalResourceDependency(
                 resource_type=definition.type, external_id=external_id
             )
-        return definition, self._holds(words[Key.CONDITION], body)
+        return definition, self._holds(keys[Key.CONDITION], body)
 
     def output(self, name: str, body: Mapping[str, Any]) -> OutputDefinition:
-        words = self._output_words
-        description = body.get(words[Key.DESCRIPTION])
+        keys = self._output_keys
+        description = body.get(keys[Key.DESCRIPTION])
         description = NO_DESCRIPTION if description is None else str(description)
-        if not self._holds(words[Key.CONDITION], body):
+        if not self._holds(keys[Key.CONDITION], body):
             return OutputDefinition(name=name, description=description, enabled=False)
-        value = self._tree(words[Key.VALUE], body, None)
+        value = self._tree(keys[Key.VALUE], body, None)
         return OutputDefinition(name=name, value=value, description=description)
 
-    def _holds(self, word: str, body: Mapping[str, Any]) -> bool:
-        condition = body.get(word)
-        return condition is None or _under(word, self._conditions.holds, condition)
+    def _holds(self, key: str, body: Mapping[str, Any]) -> bool:
+        condition = body.get(key)
+        return condition is None or _under(key, self._conditions.holds, condition)
 
-    def _tree(self, word: str, body: Mapping[str, Any], default: Any) -> Any:
-        if word not in body:
+    def _tree(self, key: str, body: Mapping[str, Any], default: Any) -> Any:
+        if key not in body:
             return default
-        tree = _under(word, self._parser.parse, body[word])
+        tree = _under(key, self._parser.parse, body[key])
         return default if tree is ABSENT else tree
 
     def _policy(self, body: Mapping[str, Any]) -> DeletionPolicy:
-        tree = self._parser.parse(body[self._words[Key.DELETION_POLICY]])
+        tree = self._parser.parse(body[self._keys[Key.DELETION_POLICY]])
         name = base.resolve(tree, self._parser.view)
         policy = self._policies.get(name) if isinstance(name, str) else None
         if policy is None:
@@ -137,9 +137,9 @@ class DefinitionReader:
         return policy
 
 
-def _under(word: str, function: Callable[[Any], T], value: Any) -> T:
-    """Call ``function``; put ``word`` before the path of its errors."""
+def _under(key: str, function: Callable[[Any], T], value: Any) -> T:
+    """Call ``function``; put ``key`` before the path of its errors."""
     try:
         return function(value)
     except errors.Misplaced as exc:
-        raise exc.under(word) from exc
+        raise exc.under(key) from exc

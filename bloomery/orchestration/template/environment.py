@@ -144,7 +144,7 @@ class Environment:
         """Return all event sinks, the operator's last."""
         return [*self.event_sinks, *(self._operators.event_sinks if self._operators else ())]
 
-    def shown(self, public: Collection[str] | None = None) -> dict[str, Any]:
+    def document(self, public: Collection[str] | None = None) -> dict[str, Any]:
         """Return the document as stored; ``public``: mask all parameters but these, for readers."""
         registry = dict(self.registry.document)
         return {

@@ -27,9 +27,9 @@ def _features(version: str) -> Features:
         type="hot",
         version_key="heat_template_version",
         version=version,
-        sections={section: word for section, word in _SECTIONS.items() if section not in missing},
-        resource_keys={key: word for key, word in _RESOURCE_KEYS.items() if key not in missing},
-        output_keys={key: word for key, word in _OUTPUT_KEYS.items() if key not in missing},
+        sections={section: name for section, name in _SECTIONS.items() if section not in missing},
+        resource_keys={key: name for key, name in _RESOURCE_KEYS.items() if key not in missing},
+        output_keys={key: name for key, name in _OUTPUT_KEYS.items() if key not in missing},
         deletion_policies=_POLICIES | lower,
         offered=tables.hot(version),
     )
@@ -38,12 +38,12 @@ def _features(version: str) -> Features:
 class Hot(dialect.Template):
     """The base of all HOT versions."""
 
-    parameter_words: ClassVar[frozenset[str]] = frozenset()  # of OPTIONAL_WORDS
+    parameter_keys: ClassVar[frozenset[str]] = frozenset()  # of OPTIONAL_KEYS
     __slots__ = ()
 
     @classmethod
     def parameter_schema(cls, name: str, body: Any) -> parameter_schemas.Schema:
-        return parameters.hot_schema(name, body, cls.parameter_words)
+        return parameters.hot_schema(name, body, cls.parameter_keys)
 
     @classmethod
     def pseudo_parameters(cls, identity: Identity) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Hot20161014(Hot):  # newton
 
 class Hot20170224(Hot):  # ocata
     features = _features("2017-02-24")
-    parameter_words = frozenset({"modulo"})
+    parameter_keys = frozenset({"modulo"})
     __slots__ = ()
 
 
@@ -95,7 +95,7 @@ class Hot20170901(Hot20170224):  # pike
 
 class Hot20180302(Hot):  # queens
     features = _features("2018-03-02")
-    parameter_words = frozenset({"modulo", "tags"})
+    parameter_keys = frozenset({"modulo", "tags"})
     __slots__ = ()
 
 

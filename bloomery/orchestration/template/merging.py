@@ -19,7 +19,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import environment, files, parse
-from bloomery.orchestration.template.parameter_types import CFN_WORDS, ParameterType, convert
+from bloomery.orchestration.template.parameter_types import CFN_NAMES, ParameterType, convert
 
 OVERWRITE: Final = "overwrite"
 MERGE: Final = "merge"
@@ -28,9 +28,9 @@ STRATEGIES: Final = (OVERWRITE, MERGE, DEEP_MERGE)
 DEFAULT: Final = "default"
 VALUES: Final = (environment.PARAMETERS, environment.DEFAULTS)
 
-WORDS: Final[Mapping[str, ParameterType]] = {
+TYPES: Final[Mapping[str, ParameterType]] = {
     **{kind.value: kind for kind in ParameterType},
-    **{word: kind for kind, word in CFN_WORDS.items()},
+    **{name: kind for kind, name in CFN_NAMES.items()},
 }
 
 
@@ -86,8 +86,8 @@ def kinds_of(
     skipped: if a stack uses one, reading it fails there.
     """
     bodies = [*files.declarations(texts, limits), *files.declared(document)]
-    words = {name: str(body.get("type", body.get("Type"))) for name, body in bodies}
-    return {name: WORDS[word] for name, word in words.items() if word in WORDS}
+    types = {name: str(body.get("type", body.get("Type"))) for name, body in bodies}
+    return {name: TYPES[text] for name, text in types.items() if text in TYPES}
 
 
 class _Merge:

@@ -25,7 +25,7 @@ from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, Constra
 from bloomery.orchestration.properties.scalars import number_of, quoted
 from bloomery.orchestration.properties.schema import Constraint
 from bloomery.orchestration.template.parameter_types import (
-    CFN_WORDS,
+    CFN_NAMES,
     PROPERTY_TYPES,
     ParameterType,
     convert,
@@ -109,7 +109,7 @@ class Schema:
 def document(declared: Schema, raw: Any = None) -> dict[str, Any]:
     """Return one entry of ``Parameters`` as ``POST validate`` answers; ``raw``: the given value."""
     facts = {
-        "Type": CFN_WORDS[declared.kind],
+        "Type": CFN_NAMES[declared.kind],
         "Description": declared.description or "",
         "NoEcho": "true" if declared.hidden else "false",
         "Label": declared.label or declared.name,
@@ -141,7 +141,7 @@ _VALIDATED_KEYS: Final[Mapping[str, str | Mapping[str, str]]] = {
 # -------------------------------------------------------------------------------------- HOT
 
 
-OPTIONAL_WORDS: Final = frozenset({"tags", "modulo"})  # not in every version
+OPTIONAL_KEYS: Final = frozenset({"tags", "modulo"})  # not in every version
 _HOT_KEYS: Final = frozenset(
     {"type", "label", "description", "default", "hidden", "constraints", "immutable"}
 )
@@ -149,8 +149,8 @@ HOT_PSEUDO: Final = frozenset({"OS::stack_name", "OS::stack_id", "OS::project_id
 _HOT_KINDS: Final = {kind.value: kind for kind in ParameterType}
 
 
-def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) -> Schema:
-    """Read one entry of ``parameters``; ``offered``: which of OPTIONAL_WORDS the version has."""
+def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_KEYS) -> Schema:
+    """Read one entry of ``parameters``; ``offered``: which of OPTIONAL_KEYS the version has."""
     _check_name(name, HOT_PSEUDO)
     keys = _HOT_KEYS | ({"tags"} & set(offered))
     body = _checked_map(body, keys, f"parameter {name!r}")
@@ -188,7 +188,7 @@ def _hot_rules(rules: Any, kind: ParameterType, offered: set[str]) -> Iterator[C
         return
     if not isinstance(rules, list):
         raise _fault("constraints must be a list of maps with one constraint each")
-    keys = {key for key in _RULES if key not in OPTIONAL_WORDS or key in offered}
+    keys = {key for key in _RULES if key not in OPTIONAL_KEYS or key in offered}
     for index, rule in enumerate(rules):
         path: list[str | int] = ["constraints", index]
         try:
@@ -226,7 +226,7 @@ _CFN_KEYS: Final = {
     "Label",
 } | {key for spelling in _CFN_RULES for key in spelling.keys}
 CFN_PSEUDO: Final = frozenset({"AWS::StackName", "AWS::StackId", "AWS::Region"})
-_CFN_KINDS: Final = {word: kind for kind, word in CFN_WORDS.items()}
+_CFN_KINDS: Final = {name: kind for kind, name in CFN_NAMES.items()}
 
 
 def cfn_schema(name: str, body: Any) -> Schema:
@@ -260,10 +260,10 @@ def cfn_schema(name: str, body: Any) -> Schema:
 # ------------------------------------------------------------------------------------ both
 
 
-def _check_name(name: Any, taken: Collection[str]) -> None:
+def _check_name(name: Any, pseudo: Collection[str]) -> None:
     if not isinstance(name, str):
         raise _fault("the name of a parameter must be text: quote it")
-    if name in taken:
+    if name in pseudo:
         raise _fault(f"every template has the parameter {name} already: choose another name")
 
 
@@ -295,18 +295,18 @@ def _kind(
 ) -> ParameterType:
     if key not in body:
         raise _fault(f"parameter {name!r} needs a {key}: one of {', '.join(kinds)}")
-    word = body[key]
-    if isinstance(word, str) and word in kinds:
-        return kinds[word]
+    written = body[key]
+    if isinstance(written, str) and written in kinds:
+        return kinds[written]
     raise _fault(
-        f"{quoted(word)} is no type of a parameter: write one of {', '.join(kinds)}"
+        f"{quoted(written)} is no type of a parameter: write one of {', '.join(kinds)}"
     ).under(key)
 
 
-def _rule(word: str, body: Any, kind: ParameterType, description: Any) -> Constraint:
-    make, of_type = _RULES[word]
+def _rule(key: str, body: Any, kind: ParameterType, description: Any) -> Constraint:
+    make, of_type = _RULES[key]
     if PROPERTY_TYPES[kind] not in of_type.fits:
-        raise _fault(f"a {kind} parameter cannot have a constraint {word}")
+        raise _fault(f"a {kind} parameter cannot have a constraint {key}")
     return make(body, kind, None if description is None else str(description))
 
 

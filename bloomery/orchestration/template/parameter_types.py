@@ -29,7 +29,7 @@ class ParameterType(enum.StrEnum):
     BOOLEAN = "boolean"
 
 
-CFN_WORDS: Final = {
+CFN_NAMES: Final = {
     ParameterType.STRING: "String",
     ParameterType.NUMBER: "Number",
     ParameterType.LIST: "CommaDelimitedList",

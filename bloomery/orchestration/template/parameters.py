@@ -3,7 +3,7 @@
     values = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
     values.check()
     values.value("size")  # 5
-    values.shown()  # {"size": "5", "OS::stack_name": "web", ...}
+    values.texts()  # {"size": "5", "OS::stack_name": "web", ...}
 
 A value comes from the parameters of the stack, else from ``parameter_defaults`` of its environment,
 else from the declaration.  Null counts as absent.
@@ -157,7 +157,7 @@ class Parameters:
             for name in self.schemas:
                 self.value(name)
 
-    def shown(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """Return every value as text, as ``parameters`` of a stack has them; hidden ones masked."""
         texts = {name: str(value) for name, value in self._pseudo.items()}
         for name, declared in self.schemas.items():

@@ -92,8 +92,8 @@ def check(value: Any, limits: Limits = LIMITS, what: str = "the template") -> di
 def _map(value: Any, what: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    says = "is empty" if value is None else f"is {kind_of(value)}"
-    raise errors.TemplateUnreadable(reason=f"{what} {says}: write a map of sections, key: value")
+    state = "is empty" if value is None else f"is {kind_of(value)}"
+    raise errors.TemplateUnreadable(reason=f"{what} {state}: write a map of sections, key: value")
 
 
 def kind_of(value: Any) -> str:

@@ -208,8 +208,8 @@ class Registry:
 
     def hooks(self, resource_name: str) -> frozenset[str]:
         """Return the hooks at which the resource waits until the hook is cleared."""
-        words = self._resources.hooks(resource_name)
-        return words if self._operators is None else words | self._operators.hooks(resource_name)
+        hooks = self._resources.hooks(resource_name)
+        return hooks if self._operators is None else hooks | self._operators.hooks(resource_name)
 
     def restricted_actions(self, resource_name: str) -> frozenset[str]:
         resolved = self._resources.restricted_actions(resource_name)

@@ -59,7 +59,7 @@ def check(template: Template) -> None:
     for section in MAP_SECTIONS:
         if section not in template.features.sections:
             continue
-        key, body = template.word(section), template.section(section)
+        key, body = template.section_name(section), template.section(section)
         if section is Section.CONDITIONS:  # as in Heat, any empty value passes elsewhere
             body = template.document.get(key)
             body = {} if body is None else body
@@ -75,7 +75,7 @@ def check(template: Template) -> None:
 
 def check_resources(template: Template) -> None:
     """Refuse resources that are no maps, or whose type or name is invalid."""
-    section = template.word(Section.RESOURCES)
+    section = template.section_name(Section.RESOURCES)
     key = template.features.resource_keys[Key.TYPE]
     for name, body in template.section(Section.RESOURCES).items():
         reason = ""
@@ -120,7 +120,7 @@ class Bodies:
 
     def __init__(self, template: Template) -> None:
         keys = template.features.resource_keys
-        self._section = template.word(Section.RESOURCES)
+        self._section = template.section_name(Section.RESOURCES)
         self._keys = dict.fromkeys(keys.values())
         self._depends_on = keys[Key.DEPENDS_ON]
         self._shapes = {name: _SHAPES[key] for key, name in keys.items() if key in _SHAPES}
@@ -159,5 +159,5 @@ def check_output(template: Template, name: str, body: Any) -> None:
         near = _misspelt(value_key, body, "an output")
         reason = f"Each output definition must contain a {value_key} key{near}"
     if reason:
-        section = template.word(Section.OUTPUTS)
+        section = template.section_name(Section.OUTPUTS)
         raise fault(reason, section, name, error="Output validation error")

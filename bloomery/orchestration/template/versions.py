@@ -96,4 +96,4 @@ def functions(
         near = errors.nearest(version, classes)
         raise errors.NotFound(reason=f"Template version {version} was not found.{near}")
     lines = classes[version].features.offered.lines(with_conditions=conditions)
-    return [{"functions": name, "description": says} for name, says in lines.items()]
+    return [{"functions": name, "description": line} for name, line in lines.items()]

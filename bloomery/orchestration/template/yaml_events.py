@@ -177,7 +177,7 @@ class Builder:
         if event.implicit[0]:
             value = self._plain.get(text, UNSEEN)
             if value is UNSEEN:
-                value = yaml_scalars.plain(text, self._limits.scalar_digits)
+                value = yaml_scalars.plain_value(text, self._limits.scalar_digits)
                 self._plain[text] = value
         elif "\0" in text:
             raise yaml_scalars.fault("a text holds a NUL character: leave it out")

@@ -29,7 +29,7 @@ PATTERNS: Final[dict[str, list[tuple[str, Any]]]] = {
 }
 
 
-def plain(text: str, most_digits: int) -> Any:
+def plain_value(text: str, most_digits: int) -> Any:
     """Return the value of ``text`` written without quotes and without a tag."""
     for tag, pattern in PATTERNS.get(text[:1], ()):
         if pattern.match(text):
@@ -48,16 +48,18 @@ def tagged(tag: str, text: str, most_digits: int) -> Any:
     try:
         return meaning(text, most_digits)
     except (ValueError, LookupError) as exc:
-        raise fault(f"{text[:40]!r} does not fit the tag {shown(tag)}: leave the tag out") from exc
+        raise fault(
+            f"{text[:40]!r} does not fit the tag {tag_text(tag)}: leave the tag out"
+        ) from exc
 
 
-def shown(tag: str) -> str:
+def tag_text(tag: str) -> str:
     """Return a tag as users write it."""
     return "!!" + tag.removeprefix(PREFIX) if tag.startswith(PREFIX) else tag[:40]
 
 
 def refused(tag: str) -> errors.TemplateUnreadable:
-    return fault(f"the tag {shown(tag)} is not allowed here: leave it out, or use {ALLOWED}")
+    return fault(f"the tag {tag_text(tag)} is not allowed here: leave it out, or use {ALLOWED}")
 
 
 def fault(reason: str) -> errors.TemplateUnreadable:

@@ -183,10 +183,10 @@ class Judge:
     def listed(self, stack: Stack) -> None:
         """Look at what ``POST validate`` answers."""
         relaxed = stack.definition.relaxed()
-        values = self.told(lambda: relaxed.parameters.shown())  # noqa: PLW0108  it may be refused
+        values = self.told(lambda: relaxed.parameters.texts())  # noqa: PLW0108  it may be refused
         self.secretive(_as_json(values))
         public = Secrecy(variants.relaxed(stack)).public_parameters()
-        self.secretive(_as_json(stack.definition.environment.shown(public)))
+        self.secretive(_as_json(stack.definition.environment.document(public)))
 
     def shown(self, stack: Stack) -> None:
         for name in stack.order:

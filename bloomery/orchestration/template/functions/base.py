@@ -48,7 +48,7 @@ class Function:
     """
 
     __slots__ = ("args", "name")
-    says: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
+    summary: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
 
     def __init__(self, name: str, args: Any) -> None:
         self.name = name

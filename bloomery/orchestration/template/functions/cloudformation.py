@@ -25,7 +25,7 @@ _MEMBER: Final = re.compile(r"\.member\.(\d{1,18})\.(.*)", re.DOTALL)
 
 class Ref(references.GetResource):
     __slots__ = ()
-    says = "The value of a parameter, or what others know a resource by."
+    summary = "The value of a parameter, or what others know a resource by."
 
     def check(self) -> None:
         if not isinstance(self.args, str):
@@ -43,7 +43,7 @@ class RefParameter(Ref):
     """``Ref`` in conditions, which may refer to parameters only."""
 
     __slots__ = ()
-    says = "The value of a parameter."
+    summary = "The value of a parameter."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not view.has_parameter(args):
@@ -55,7 +55,7 @@ class RefParameter(Ref):
 
 class GetAtt(references.GetAttrSelect):
     __slots__ = ()
-    says = "An attribute of a resource."
+    summary = "An attribute of a resource."
     form = "a list: the name of a resource and the name of an attribute"
 
     def _is_form(self, args: Any) -> bool:
@@ -68,7 +68,7 @@ class Join(text.ListJoinOne):
 
 class Split(Call):
     __slots__ = ()
-    says = "The list of the parts of a text between delimiters."
+    summary = "The list of the parts of a text between delimiters."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 2:
@@ -90,7 +90,7 @@ class Select(Call):
     """``[index, list]`` or ``[key, map]``; either collection may be given as JSON text."""
 
     __slots__ = ()
-    says = "One element of a list by its index, or of a map by its key."
+    summary = "One element of a list by its index, or of a map by its key."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 2:
@@ -149,7 +149,7 @@ class Base64(Call):
     """Marks text that a client must encode; the text is not changed."""
 
     __slots__ = ()
-    says = "The text itself; who uses it encodes it."
+    summary = "The text itself; who uses it encodes it."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, str):
@@ -161,7 +161,7 @@ class MemberListToMap(Call):
     """``[key name, value name, [".member.0.<key name>=k", ".member.0.<value name>=v"]]``."""
 
     __slots__ = ()
-    says = "A map of a list of members as query strings write it."
+    summary = "A map of a list of members as query strings write it."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 3:
@@ -192,7 +192,7 @@ class MemberListToMap(Call):
 
 class FindInMap(Call):
     __slots__ = ()
-    says = "A value of the section Mappings, by the name of a map and two keys."
+    summary = "A value of the section Mappings, by the name of a map and two keys."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 3:
@@ -214,7 +214,7 @@ class FindInMap(Call):
 
 class GetAZs(Call):
     __slots__ = ()
-    says = "The availability zones of the compute service."
+    summary = "The availability zones of the compute service."
 
     def result(self, args: Any, view: StackView) -> Any:
         raise self.fault(f"{self.name} asks the compute service for its zones, and there is none")

@@ -32,7 +32,7 @@ def decided(value: Any, view: StackView) -> bool:
 class If(Macro):
     """Expands to the branch that is taken; the other one is never parsed."""
 
-    says = "One of two values, as a condition decides."
+    summary = "One of two values, as a condition decides."
     lengths: ClassVar[tuple[int, ...]] = (3,)
     form: ClassVar[str] = "a condition, the value if it is true and the value if it is false"
 
@@ -55,14 +55,14 @@ class If(Macro):
 class IfWithoutElse(If):
     """From 2021-04-16: a false condition without a third argument drops its key or index."""
 
-    says = "One of two values, or a value or nothing at all, as a condition decides."
+    summary = "One of two values, or a value or nothing at all, as a condition decides."
     lengths = (2, 3)
     form = f"{If.form}, which may be left out"
 
 
 class Equals(Call):
     __slots__ = ()
-    says = "Whether two values are equal; nothing is converted."
+    summary = "Whether two values are equal; nothing is converted."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 2:
@@ -74,7 +74,7 @@ class Equals(Call):
 
 class Not(Call):
     __slots__ = ()
-    says = "Whether a condition is false."
+    summary = "Whether a condition is false."
 
     def check(self) -> None:
         if self.args is None or self.args == "":
@@ -100,7 +100,7 @@ class _Several(Call):
 
 class And(_Several):
     __slots__ = ()
-    says = "Whether all conditions are true."
+    summary = "Whether all conditions are true."
 
     def resolve(self, view: StackView) -> Any:
         return all(self.operand(index, view) for index in range(len(self.args)))
@@ -108,7 +108,7 @@ class And(_Several):
 
 class Or(_Several):
     __slots__ = ()
-    says = "Whether one condition or more is true."
+    summary = "Whether one condition or more is true."
 
     def resolve(self, view: StackView) -> Any:
         return any(self.operand(index, view) for index in range(len(self.args)))

@@ -28,7 +28,7 @@ def identity(value: Any) -> Hashable:
 
 class ListConcat(Call):
     __slots__ = ()
-    says = "The elements of several lists in one."
+    summary = "The elements of several lists in one."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list):
@@ -44,7 +44,7 @@ class ListConcat(Call):
 
 class ListConcatUnique(ListConcat):
     __slots__ = ()
-    says = "The elements of several lists in one, each value once, where it came first."
+    summary = "The elements of several lists in one, each value once, where it came first."
 
     def result(self, args: Any, view: StackView) -> Any:
         first: dict[Hashable, Any] = {}
@@ -55,7 +55,7 @@ class ListConcatUnique(ListConcat):
 
 class Filter(Call):
     __slots__ = ()
-    says = "A list without the elements that equal one of some values."
+    summary = "A list without the elements that equal one of some values."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 2:
@@ -77,7 +77,7 @@ class Filter(Call):
 
 class Contains(Call):
     __slots__ = ()
-    says = "Whether a list holds a value, or a text another text."
+    summary = "Whether a list holds a value, or a text another text."
 
     def check(self) -> None:
         if not isinstance(self.args, list) or len(self.args) != 2:
@@ -96,7 +96,7 @@ class Contains(Call):
 
 class MapMerge(Call):
     __slots__ = ()
-    says = "One map of several; of a key that comes more than once, the last value."
+    summary = "One map of several; of a key that comes more than once, the last value."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list):
@@ -111,7 +111,7 @@ class MapMerge(Call):
 
 class MapReplace(Call):
     __slots__ = ()
-    says = "A map with some of its keys renamed and some of its values replaced."
+    summary = "A map with some of its keys renamed and some of its values replaced."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list) or len(args) != 2:

@@ -22,7 +22,7 @@ class Repeat(Call):
     """2015-04-30: lists alone."""
 
     __slots__ = ()
-    says = "A list of copies of a template, one for each combination of the values of for_each."
+    summary = "A list of copies of a template, one for each combination of the values of for_each."
     values_are: ClassVar[str] = "lists"
     takes_maps: ClassVar[bool] = False
 
@@ -89,7 +89,7 @@ class RepeatPermutations(RepeatMaps):
     """From 2017-09-01: ``permutations: false`` takes all lists in parallel."""
 
     __slots__ = ()
-    says = "A list of copies of a template, one for each combination or each place of the lists."
+    summary = "A list of copies of a template, one for each combination or each place of the lists."
 
     def check(self) -> None:
         super().check()

@@ -20,7 +20,7 @@ from bloomery.orchestration.template.view import StackView
 class Macro:
     """A function that is expanded while parsing; its result takes the place of the call."""
 
-    says: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
+    summary: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
 
     @classmethod
     def expand(cls, name: str, args: Any, parser: Parser) -> Any:
@@ -32,7 +32,7 @@ class Macro:
 class Removed:
     """A function that the version has dropped: using it is an error."""
 
-    says: str = ""
+    summary: str = ""
     reason: str = "not supported in this version of HOT"
 
 

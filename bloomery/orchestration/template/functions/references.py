@@ -54,13 +54,13 @@ def _stepped(value: Any, step: Any) -> Any:
 
 def _check_known(call: Call, names: Any, view: StackView) -> None:
     """Refuse names that come from a resource, because the order of resources follows from names."""
-    for asked in base.references(names, view):
-        raise call.fault(f"{call.name} cannot take a name from resource {asked.resource!r}")
+    for reference in base.references(names, view):
+        raise call.fault(f"{call.name} cannot take a name from resource {reference.resource!r}")
 
 
 class GetParam(Call):
     __slots__ = ()
-    says = "The value of a parameter, or what a path into it leads to."
+    summary = "The value of a parameter, or what a path into it leads to."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not args and not isinstance(args, bool | int | float):
@@ -80,7 +80,7 @@ class GetParam(Call):
 
 class GetResource(Call):
     __slots__ = ()
-    says = "What others know a resource by: its physical id."
+    summary = "What others know a resource by: its physical id."
 
     def result(self, args: Any, view: StackView) -> Any:
         return view.resource(self._named(args)).reference_id()
@@ -177,7 +177,7 @@ class GetAttrSelect(_Attribute):
     """2013-05-23: the resource returns the whole value, and the path is applied here."""
 
     __slots__ = ()
-    says = "An attribute of a resource, or what a path into its value leads to."
+    summary = "An attribute of a resource, or what a path into its value leads to."
     passes_path = False
 
 
@@ -185,14 +185,14 @@ class GetAttrPath(_Attribute):
     """From 2014-10-16: the resource gets the path and may apply it itself."""
 
     __slots__ = ()
-    says = "An attribute of a resource, or what a path into its value leads to."
+    summary = "An attribute of a resource, or what a path into its value leads to."
 
 
 class GetAttr(_Attribute):
     """From 2015-10-15: without the name of an attribute, a map of them all."""
 
     __slots__ = ()
-    says = "An attribute of a resource, a part of its value, or a map of all its attributes."
+    summary = "An attribute of a resource, a part of its value, or a map of all its attributes."
     form = (
         "a list: the name of a resource, then the name of an attribute and a path, or nothing more "
         "for a map of all attributes"
@@ -204,7 +204,7 @@ class GetAttr(_Attribute):
 
 class GetFile(Call):
     __slots__ = ()
-    says = "The text of a file that came with the template."
+    summary = "The text of a file that came with the template."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, str):
@@ -216,7 +216,7 @@ class ResourceFacade(base.Function):
     """Reads the parent's resource; without a parent it raises StackValidationFailed."""
 
     __slots__ = ()
-    says = "Metadata or a policy of the resource that this nested template stands for."
+    summary = "Metadata or a policy of the resource that this nested template stands for."
     METADATA: ClassVar[str] = "metadata"
     DELETION_POLICY: ClassVar[str] = "deletion_policy"
     UPDATE_POLICY: ClassVar[str] = "update_policy"

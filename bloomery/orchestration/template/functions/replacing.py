@@ -54,7 +54,7 @@ class StrReplaceScalars(Call):
     """Before 2015-10-15: maps and lists cannot be put into text."""
 
     __slots__ = ()
-    says = "A text in which placeholders are replaced by the values of a map."
+    summary = "A text in which placeholders are replaced by the values of a map."
     takes_structures: ClassVar[bool] = False
     is_strict: ClassVar[bool] = False  # a placeholder that does not occur is refused
 
@@ -111,19 +111,19 @@ class StrReplaceScalars(Call):
 
 class StrReplace(StrReplaceScalars):
     __slots__ = ()
-    says = "A text in which placeholders are replaced by values; maps and lists become JSON."
+    summary = "A text in which placeholders are replaced by values; maps and lists become JSON."
     takes_structures = True
 
 
 class StrReplaceStrict(StrReplace):
     __slots__ = ()
-    says = "As str_replace, and every placeholder must occur in the template."
+    summary = "As str_replace, and every placeholder must occur in the template."
     is_strict = True
 
 
 class StrReplaceVstrict(StrReplaceStrict):
     __slots__ = ()
-    says = "As str_replace_strict, and no value may be null or empty."
+    summary = "As str_replace_strict, and no value may be null or empty."
 
     def _text(self, key: str, value: Any) -> str:
         if value is None or value in ("", [], {}):

@@ -5,7 +5,7 @@
     tables.hot("2013-05-23").functions.get("repeat")  # None: no function yet, a map is data
     tables.hot("2017-09-01").conditions["get_attr"]  # Removed: it cannot decide anything
 
-``says`` of each class is its line in the API's list of functions.
+``summary`` of each class is its line in the API's list of functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Offered:
         tables = (self.functions, self.conditions if with_conditions else {})
         functions = {name: what for table in tables for name, what in table.items()}
         usable = {
-            name: what.says
+            name: what.summary
             for table in tables
             for name, what in table.items()
             if not isinstance(what, Removed)

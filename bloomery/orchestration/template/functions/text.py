@@ -15,7 +15,7 @@ class ListJoinOne(Call):
     """Before 2015-10-15: one list of texts."""
 
     __slots__ = ()
-    says = "The texts of a list, joined by a delimiter."
+    summary = "The texts of a list, joined by a delimiter."
     takes_several: ClassVar[bool] = False
 
     def check(self) -> None:
@@ -52,7 +52,9 @@ class ListJoinOne(Call):
 
 class ListJoin(ListJoinOne):
     __slots__ = ()
-    says = "The elements of one or more lists, joined by a delimiter; maps and lists become JSON."
+    summary = (
+        "The elements of one or more lists, joined by a delimiter; maps and lists become JSON."
+    )
     takes_several = True
 
     def _text(self, item: Any) -> str:
@@ -63,7 +65,7 @@ class StrSplit(Call):
     """``[delimiter, text]`` or ``[delimiter, text, index]``; more is not looked at [quirk]."""
 
     __slots__ = ()
-    says = "A text split at a delimiter: the list, or the one part at an index."
+    summary = "A text split at a delimiter: the list, or the one part at an index."
 
     def check(self) -> None:
         if isinstance(self.args, dict | str):  # a number or nothing is found later [quirk]
@@ -107,7 +109,7 @@ class StrSplit(Call):
 
 class Digest(Call):
     __slots__ = ()
-    says = "The digest of a text as hexadecimal digits, by the algorithm that is named."
+    summary = "The digest of a text as hexadecimal digits, by the algorithm that is named."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list) or len(args) != 2:

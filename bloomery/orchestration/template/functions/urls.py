@@ -17,7 +17,7 @@ _PORTS: Final = range(1, 65536)
 
 class MakeUrl(Call):
     __slots__ = ()
-    says = "A URL made of scheme, username, password, host, port, path, query and fragment."
+    summary = "A URL made of scheme, username, password, host, port, path, query and fragment."
 
     def check(self) -> None:
         self._check(self.args)

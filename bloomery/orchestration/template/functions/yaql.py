@@ -39,7 +39,7 @@ _KEYS: Final = ("expression", "data")
 
 class Yaql(Call):
     __slots__ = ()
-    says = "The value of a yaql expression over some data."
+    summary = "The value of a yaql expression over some data."
 
     def check(self) -> None:
         if not isinstance(self.args, dict) or "expression" not in self.args:
@@ -154,7 +154,7 @@ class _Output:
                 reason=f"the result holds {result}, which is no number that a template can hold"
             )
         if result is None or isinstance(result, bool | int | float):
-            return self.meter.taken(result)
+            return self.meter.measure(result)
         if isinstance(result, Mapping):
             return {
                 self.value(key): self.value(item) for key, item in self._limited(result.items())

@@ -108,7 +108,7 @@ class _Metered:
 
     def get_delegate(self, *args: Any) -> Callable[[], Any]:
         delegate = self.definition.get_delegate(*args)
-        return lambda: self.meter.taken(delegate())
+        return lambda: self.meter.measure(delegate())
 
 
 # ---------------------------------------------------------------------------------- replacements

@@ -40,7 +40,7 @@ class Meter:
                 reason=f"the expression takes longer than {self.limits.yaql_s} s (yaql_s)"
             )
 
-    def taken(self, value: Any) -> Any:
+    def measure(self, value: Any) -> Any:
         """Return the result of one call if it is small enough; an iterator is watched."""
         if isinstance(value, int):
             if value.bit_length() > _BITS:

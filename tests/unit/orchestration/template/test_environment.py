@@ -37,7 +37,7 @@ def test_an_environment_may_say_nothing(document: Any):
     assert found.encrypted_param_names == []
     assert found.hooks("r") == set()
     assert found.restricted_actions("r") == set()
-    assert found.shown() == {
+    assert found.document() == {
         "parameters": {},
         "parameter_defaults": {},
         "resource_registry": {"resources": {}},
@@ -51,19 +51,20 @@ def test_every_section_is_kept_as_it_was_sent():
     assert found.parameters == {"size": 3, "secret": "x"}
     assert found.parameter_defaults == {"colour": "red", "secret": "y"}
     assert found.registry.find("A").template == "a.yaml"
-    assert found.shown() == WHOLE
-    assert of(found.shown()).shown() == WHOLE, "what is shown can be sent again"
+    assert found.document() == WHOLE
+    assert of(found.document()).document() == WHOLE, "what is shown can be sent again"
 
 
 def test_readers_see_the_values_of_public_parameters_only():
-    shown = of(WHOLE).shown(public={"size", "colour", "other"})
+    shown = of(WHOLE).document(public={"size", "colour", "other"})
     assert shown["parameters"] == {"size": 3, "secret": "******"}
     assert shown["parameter_defaults"] == {"colour": "red", "secret": "******"}
 
 
 def test_strategies_have_no_effect_outside_of_files():
     assert (
-        "parameter_merge_strategies" not in of({"parameter_merge_strategies": {"a": "x"}}).shown()
+        "parameter_merge_strategies"
+        not in of({"parameter_merge_strategies": {"a": "x"}}).document()
     )
 
 
@@ -205,14 +206,14 @@ def test_a_child_environment_joins_what_the_patterns_say():
 def test_a_child_has_its_own_parameters_and_the_defaults_sinks_and_rules_of_its_parent():
     parent = of(WHOLE)
     child = parent.child("nested", {"colour": "blue"}, parent.registry.find("A", "nested"))
-    assert child.shown() == {
+    assert child.document() == {
         "parameters": {"colour": "blue"},
         "parameter_defaults": WHOLE["parameter_defaults"],
         "resource_registry": {"resources": {"inner": {"hooks": "pre-create"}}},
         "event_sinks": WHOLE["event_sinks"],
         "encrypted_param_names": [],
     }
-    assert of(child.shown()).hooks("inner") == {"pre-create"}, "it can be stored and read again"
+    assert of(child.document()).hooks("inner") == {"pre-create"}, "it can be stored and read again"
 
 
 def test_a_child_of_a_child_goes_on_below():
@@ -251,7 +252,7 @@ def test_the_operators_environment_stands_below_the_users():
     assert found.restricted_actions("r") == {"replace"}
     assert found.hooks("r") == {"pre-create"}
     assert found.all_sinks() == [*WHOLE["event_sinks"], {"type": "log"}]
-    assert found.shown() == WHOLE, "what users see is what they sent"
+    assert found.document() == WHOLE, "what users see is what they sent"
 
 
 def test_the_operators_environment_reaches_every_child():
@@ -259,7 +260,7 @@ def test_the_operators_environment_reaches_every_child():
     assert child.registry.find("B").kind is int
     assert child.parameter_defaults["region"] == "north"
     assert child.all_sinks() == [*WHOLE["event_sinks"], {"type": "log"}]
-    assert child.shown()["parameter_defaults"] == WHOLE["parameter_defaults"]
+    assert child.document()["parameter_defaults"] == WHOLE["parameter_defaults"]
 
 
 def test_without_an_operator_the_sinks_are_the_users():
@@ -279,5 +280,5 @@ def test_any_environment_gives_one_or_a_named_failure(document: Any):
         found = of(document)
     except errors.Failure:
         return
-    assert of(found.shown()).shown() == found.shown()
-    found.child("r").shown()
+    assert of(found.document()).document() == found.document()
+    found.child("r").document()

@@ -258,7 +258,7 @@ def test_what_was_shared_inside_of_one_file_is_not_shared_afterwards():
 
 def test_no_files_give_every_section_empty():
     found = merge()
-    assert found == environment.Environment.of({}).shown() | {"resource_registry": {}}
+    assert found == environment.Environment.of({}).document() | {"resource_registry": {}}
 
 
 UNREADABLE: dict[str, tuple[str, tuple[str | int, ...], str]] = {

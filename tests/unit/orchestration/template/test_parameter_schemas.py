@@ -122,7 +122,7 @@ def test_a_word_is_known_only_from_its_version_on(offered: str, body: Any):
     hot_schema("p", body, {offered})
     hot_schema("p", body)
     with pytest.raises(errors.InvalidSchemaError, match="is not a key"):
-        hot_schema("p", body, parameter_schemas.OPTIONAL_WORDS - {offered})
+        hot_schema("p", body, parameter_schemas.OPTIONAL_KEYS - {offered})
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_pseudo_parameters_are_values_like_others():
     found.check()
     assert found.value("OS::stack_id") == "None"
     assert list(found) == ["OS::stack_name", "OS::stack_id", "OS::project_id", "p"]
-    assert found.shown() == {
+    assert found.texts() == {
         "OS::stack_name": "web",
         "OS::stack_id": "None",
         "OS::project_id": "77",
@@ -123,7 +123,7 @@ def test_parameters_are_shown_as_text_and_hidden_ones_masked():
     )
     given = {"s": 5, "n": "7.0", "b": "on", "l": ["a", " b", ""], "j": '{"k":[1]}', "h": "secret"}
     found = Parameters(schemas, given)
-    assert found.shown() == {
+    assert found.texts() == {
         "s": "5",
         "n": "7.0",
         "b": "True",
@@ -145,7 +145,7 @@ def test_leniently_what_is_missing_or_wrong_is_null():
     found = Parameters(schemas, {"wrong": "x", "broken": 9}, lenient=True)
     found.check()
     assert [found.value(name) for name in schemas] == [None, None, 9, None]
-    assert found.shown() == {"missing": "", "wrong": "", "broken": "9", "l": ""}
+    assert found.texts() == {"missing": "", "wrong": "", "broken": "9", "l": ""}
     assert found.validated()["broken"]["Value"] == 9
 
 

@@ -148,8 +148,8 @@ def test_what_came_with_conditions_is_there_from_newton_on(date):
 @pytest.mark.parametrize("date", DATES)
 def test_words_of_parameters_come_with_their_versions(date):
     found = versions.template_class({"heat_template_version": date})
-    assert ("modulo" in found.parameter_words) is (date >= RELEASES["ocata"])
-    assert ("tags" in found.parameter_words) is (date >= RELEASES["queens"])
+    assert ("modulo" in found.parameter_keys) is (date >= RELEASES["ocata"])
+    assert ("tags" in found.parameter_keys) is (date >= RELEASES["queens"])
 
 
 def test_pseudo_parameters_are_those_of_the_dialect():
