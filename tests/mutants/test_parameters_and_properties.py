@@ -19,8 +19,9 @@ from bloomery.orchestration.properties.presence import NOTHING
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.template import parameter_schemas, parameter_types
+from bloomery.orchestration.template.parameter_schemas import hot_schema
 from bloomery.orchestration.template.parameter_types import ParameterType
-from bloomery.orchestration.template.parameters import Parameters, hot_schema
+from bloomery.orchestration.template.parameters import Parameters
 
 # ------------------------------------------------------------------------------------ the probes
 

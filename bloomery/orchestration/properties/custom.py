@@ -212,7 +212,7 @@ _NO_TIME: Final = "write a time such as 2030-12-31T12:00:00Z"
 
 
 def _time(text: str) -> dt.datetime | None:
-    """Return the time in ``text``, in UTC if it names no zone; None if it is no time."""
+    """Return the time in ``text``, in UTC if it names no zone, or None."""
     try:
         return timeutils.parse_isotime(text)
     except ValueError:

@@ -167,7 +167,7 @@ def _calls(tree: Any, settled: Callable[[Any], bool], path: Path) -> Iterator[Pa
 
 
 def _member(name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion) -> Any:
-    """Return one entry of a map with a schema; null where it is absent and has no default."""
+    """Return one entry of a map with a schema, or null if it is absent and has no default."""
     if name not in values and schema.default is None:
         if schema.required:
             raise _fault(f"Property {name} not assigned: it is required")
@@ -186,7 +186,7 @@ def _refuse_unknown(raw: Iterable[str], schemas: Schemas) -> None:
 
 
 def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:
-    """Return ``raw`` converted to the schema's type; null is the default or the empty value."""
+    """Convert ``raw`` to the schema's type.  Null becomes the default or the empty value."""
     if raw is None:
         if conversion.pending and isinstance(schema.schema, Mapping) and not schema.default:
             return dict.fromkeys(schema.schema)

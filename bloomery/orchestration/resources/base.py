@@ -281,7 +281,7 @@ class Resource:
         return {} if data is None else self.parse_live_resource_data(properties, data)
 
     def get_live_resource_data(self) -> Any:
-        """Return the physical resource from its API; None: the kind cannot compare it."""
+        """Return the physical resource from its API, or None if the kind cannot compare it."""
         return None
 
     def parse_live_resource_data(

@@ -252,6 +252,11 @@ class Membered(Composite):
         ),
     }
 
+    def present(self) -> groups.Members:
+        """Return the members in the template of the child."""
+        child = self.child()
+        return {} if child is None else groups.members_of(child.document)
+
     def most_members(self) -> tuple[int, str]:
         """Return the limit of members, -1 for no limit, and the option that sets it."""
         return self.context.limits.resources, "max_resources_per_stack"

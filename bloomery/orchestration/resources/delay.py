@@ -76,7 +76,7 @@ class Delay(base.Resource):
         return self._number("max_jitter") * self._number("jitter_multiplier")
 
     def _begin(self, action: Action) -> float | None:
-        """Return the end of the wait, in seconds since the epoch; None: no wait."""
+        """Return the end of the wait, in seconds since the epoch, or None for no wait."""
         if action not in (self.properties["actions"] or ()):
             return None
         jitter_s = self.context.random() * self._jitter_s()

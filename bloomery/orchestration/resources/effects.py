@@ -36,7 +36,7 @@ class Need:
 
     @classmethod
     def of(cls, selector: object) -> Need | None:
-        """Return the need of a selector or an allocation; None: its values are not known."""
+        """Return the need of a selector or an allocation, or None if its values are not known."""
         if not isinstance(selector, Mapping):
             return None
         lists = [selector.get(n) or () for n in ("traits", "candidate_nodes", "exclude_nodes")]

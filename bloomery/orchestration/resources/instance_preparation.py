@@ -85,7 +85,7 @@ def bring_back(instance: OnNode, node: Json) -> str | None:
 
 
 def next_verb(state: str, last: str | None, *, cleans: bool) -> str | None:
-    """Return the next verb of the preparation; None: the node can be deployed."""
+    """Return the next verb of the preparation, or None if the node can be deployed."""
     if state == State.CLEANFAIL:
         return "manage"
     if state == State.MANAGEABLE:

@@ -211,7 +211,7 @@ def effect_of_renew(
 
 
 def reason_to_replace(instance: OnNode, node: Json) -> str:
-    """Return why an update must replace the instance; empty: it can keep the node."""
+    """Return why an update must replace the instance, or "" if it can keep the node."""
     name = node["name"] or node["uuid"]
     if not instance.is_ours(node["instance_info"]):
         return f"node {name} was never prepared for it, or is another's now"

@@ -214,10 +214,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             make = rollouts.Pace.of_creation
         return make(self.update_policy, self.count())
 
-    def present(self) -> groups.Members:
-        child = self.child()
-        return {} if child is None else groups.members_of(child.document)
-
     # ------------------------------------------------------------------------------ steps: a batch
 
     def step_look(self) -> str | None:

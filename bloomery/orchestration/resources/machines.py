@@ -87,7 +87,7 @@ class Machines(Protocol):
         """
 
     def find_flow(self, uuid: str, order_id: str) -> FlowOutcome | None:
-        """Return the state of the flow that an order has begun; None: there is no such flow."""
+        """Return the state of the flow that an order has begun, or None."""
 
     def has_aborted_cleaning(self, uuid: str) -> bool:
         """Tell whether this stack ordered the last cleaning of a node, and it was aborted."""
@@ -135,7 +135,7 @@ class Machines(Protocol):
 
 
 def find_node(machines: Machines | None, ident: str) -> Json | None:
-    """Return a node by UUID or name; None: not found, or no bare-metal service.  Raises Busy."""
+    """Return a node by UUID or name, or None without the node or the service.  Raises Busy."""
     try:
         return None if machines is None else machines.get_node(ident)
     except errors.NodeNotFound:
@@ -143,4 +143,4 @@ def find_node(machines: Machines | None, ident: str) -> Json | None:
 
 
 def find_no_node(ident: str) -> None:
-    """Return None: a ``FindNode`` for plans without a bare-metal service."""
+    """Find nothing, as the ``FindNode`` of plans without a bare-metal service."""

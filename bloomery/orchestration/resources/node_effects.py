@@ -27,7 +27,7 @@ END_STATES: Final = {
 
 
 def target_of(properties: Mapping[str, Any]) -> str:
-    """Return the target state; manageable instead of available for a retired node."""
+    """Return the target state, which is manageable instead of available for a retired node."""
     target = str(properties["target_state"])
     is_retired = properties.get("retired") is True and target == State.AVAILABLE
     return State.MANAGEABLE if is_retired else target
@@ -38,7 +38,7 @@ def is_free(node: Json) -> bool:
 
 
 def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:
-    """Return the next verb towards ``target``; None: there is none.
+    """Return the next verb towards ``target``, or None.
 
     ``inspects`` and ``configures``: pending, for which an available node becomes manageable first.
     """

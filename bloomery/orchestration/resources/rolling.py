@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Schema, Type
-from bloomery.orchestration.resources import base, batches, composite, groups
+from bloomery.orchestration.resources import base, batches, composite
 from bloomery.orchestration.resources.states import Action
 from bloomery.outcome import DONE, Outcome
 
@@ -88,7 +88,3 @@ class Rolling(composite.Membered):
             if (pause_s := float(remaining["until"] - now)) > 0:
                 return base.look_again(pause_s, "pauses between two batches (pause_time)")
             self.next_batch()
-
-    def present(self) -> groups.Members:
-        child = self.child()
-        return {} if child is None else groups.members_of(child.document)

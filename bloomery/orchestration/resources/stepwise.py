@@ -373,7 +373,7 @@ class OnNode(Stepwise):
 
 
 def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
-    """Return why a node in maintenance refuses the first of the verbs; empty: no refusal."""
+    """Return why a node in maintenance refuses the first of the verbs, or ""."""
     refused = next((verb for verb in verbs if verb in REFUSED_IN_MAINTENANCE), None)
     if refused is None or not node["maintenance"]:
         return ""
@@ -394,7 +394,7 @@ def value_or_none(read: Callable[[], Any]) -> Any:
 
 
 def patch_of(changes: Mapping[str, Any]) -> list[Json]:
-    """Return a JSON patch that sets fields to these values; None removes the field."""
+    """Return a JSON patch that sets fields to these values, or removes those with None."""
     return [
         {"op": "remove", "path": f"/{name}"} if value is None
         else {"op": "add", "path": f"/{name}", "value": value}

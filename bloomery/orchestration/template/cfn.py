@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from bloomery.orchestration.template import dialect, parameter_schemas, parameters
+from bloomery.orchestration.template import dialect, parameter_schemas
 from bloomery.orchestration.template.dialect import DeletionPolicy, Features, Identity, Key, Section
 from bloomery.orchestration.template.functions import tables
 
@@ -46,11 +46,15 @@ class Cfn(dialect.Template):
 
     @classmethod
     def parameter_schema(cls, name: str, body: Any) -> parameter_schemas.Schema:
-        return parameters.cfn_schema(name, body)
+        return parameter_schemas.cfn_schema(name, body)
 
     @classmethod
     def pseudo_parameters(cls, identity: Identity) -> dict[str, str]:
-        return parameters.cfn_pseudo(stack_name=identity.name, arn=str(identity.arn))
+        return {
+            "AWS::StackName": identity.name,
+            "AWS::StackId": str(identity.arn),
+            "AWS::Region": "ap-southeast-1",  # Heat's default
+        }
 
 
 class CfnWithConditions(Cfn):

@@ -44,14 +44,6 @@ class ResourceDefinition:
         yield from base.references(self.properties, view)
         yield from base.references(self.metadata, view)
 
-    def required(self, view: StackView) -> Iterator[str]:
-        """Yield the name of each required resource; names may repeat."""
-        if self.external_id is not None:
-            return
-        yield from self.depends_on
-        for reference in self.references(view):
-            yield reference.resource
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputDefinition:

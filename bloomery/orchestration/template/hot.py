@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from bloomery.orchestration.template import dialect, parameter_schemas, parameters
+from bloomery.orchestration.template import dialect, parameter_schemas
 from bloomery.orchestration.template.dialect import DeletionPolicy, Features, Identity, Key, Section
 from bloomery.orchestration.template.functions import tables
 
@@ -43,13 +43,16 @@ class Hot(dialect.Template):
 
     @classmethod
     def parameter_schema(cls, name: str, body: Any) -> parameter_schemas.Schema:
-        return parameters.hot_schema(name, body, cls.parameter_keys)
+        return parameter_schemas.hot_schema(name, body, cls.parameter_keys)
 
     @classmethod
     def pseudo_parameters(cls, identity: Identity) -> dict[str, str]:
-        return parameters.hot_pseudo(
-            stack_name=identity.name, stack_id=identity.id, project_id=identity.project_id
-        )
+        """Return the pseudo parameters; the ID of a stack that is not stored yet is "None"."""
+        return {
+            "OS::stack_name": identity.name,
+            "OS::stack_id": str(identity.id),
+            "OS::project_id": identity.project_id,
+        }
 
 
 class Hot20130523(Hot):

@@ -1,6 +1,6 @@
 """The parameters of a stack: values checked, converted, and shown.
 
-    values = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
+    values = Parameters(schemas, {"size": "5"}, defaults={}, pseudo={"OS::stack_name": "web"})
     values.check()
     values.value("size")  # 5
     values.texts()  # {"size": "5", "OS::stack_name": "web", ...}
@@ -22,9 +22,6 @@ from bloomery.orchestration.template.parameter_schemas import Schema
 
 Schemas: TypeAlias = Mapping[str, Schema]
 
-hot_schema = parameter_schemas.hot_schema
-cfn_schema = parameter_schemas.cfn_schema
-
 
 def schemas(section: Any, read: Callable[[str, Any], Schema]) -> dict[str, Schema]:
     """Read a section of declarations, each with ``read``; paths begin below the section."""
@@ -39,30 +36,6 @@ def schemas(section: Any, read: Callable[[str, Any], Schema]) -> dict[str, Schem
         except errors.InvalidSchemaError as exc:
             raise exc.under(str(name)) from exc
     return declared
-
-
-def hot_pseudo(
-    *, stack_name: str = "", stack_id: str | None = None, project_id: str = ""
-) -> dict[str, str]:
-    """Return HOT's pseudo parameters; the id of a stack that is not stored yet is "None"."""
-    return {
-        "OS::stack_name": stack_name,
-        "OS::stack_id": str(stack_id),
-        "OS::project_id": project_id,
-    }
-
-
-def cfn_pseudo(*, stack_name: str = "", arn: str = "", region: str = "") -> dict[str, str]:
-    """Return the pseudo parameters of CloudFormation; the id is the stack's ARN."""
-    return {
-        "AWS::StackName": stack_name,
-        "AWS::StackId": arn,
-        "AWS::Region": region or "ap-southeast-1",  # Heat's default
-    }
-
-
-def _no_hurry() -> None:
-    """Do nothing: there is no deadline."""
 
 
 class Parameters:
@@ -88,7 +61,7 @@ class Parameters:
         *,
         lenient: bool = False,
         context: ConstraintContext = CONSTRAINT_CONTEXT,
-        tick: Callable[[], None] = _no_hurry,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
         """``lenient``: a missing or invalid value is null, as in ``POST validate``.
 

@@ -68,11 +68,10 @@ def document(
         ) from exc
     text = text.removeprefix(BOM)
     if text.lstrip()[:1] == "{":
-        value = None
         try:
             value = json.loads(text)
         except json.JSONDecodeError:
-            pass  # maybe it is YAML
+            value = None  # maybe it is YAML
         except RecursionError as exc:
             raise limits.exceeded("document_depth", "levels", what) from exc
         except ValueError as exc:  # an integer of thousands of digits

@@ -112,16 +112,12 @@ def _misread(text: str, number: float) -> errors.TemplateUnreadable:
     )
 
 
-def _bool(text: str, _: int) -> bool:
-    return TRUTHS[text.lower()]
-
-
 TRUTHS: Final[dict[str, bool]] = dict(yaml.constructor.SafeConstructor.bool_values)
 MEANINGS: Final[dict[str, Callable[[str, int], Any]]] = {
     "str": lambda text, _: text,
     "int": _int,
     "float": _float,
-    "bool": _bool,
+    "bool": lambda text, _: TRUTHS[text.lower()],
     "null": lambda _text, _: None,
     "timestamp": lambda text, _: text,
 }

@@ -70,7 +70,7 @@ class Yaql(Call):
 
 
 def parsed(expression: str, limits: Limits = LIMITS) -> Any:
-    """Return the parsed ``expression``; StackValidationFailed if it is invalid."""
+    """Parse ``expression``.  Raises StackValidationFailed if it is invalid."""
     if len(expression) > limits.yaql_chars:
         raise errors.StackValidationFailed(
             reason=f"a yaql expression has at most {limits.yaql_chars} characters (yaql_chars)"

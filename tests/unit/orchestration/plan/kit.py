@@ -172,7 +172,10 @@ class Template:
         return self.kinds[self.definitions[name].type]
 
     def required(self, name: str) -> Iterable[str]:
-        return self.definitions[name].required(self.view)
+        definition = self.definitions[name]
+        if definition.external_id is None:
+            yield from definition.depends_on
+            yield from (each.resource for each in definition.references(self.view))
 
     def properties(
         self, name: str, view: StackView, without: Collection[str] = ()

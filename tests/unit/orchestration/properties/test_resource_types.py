@@ -15,7 +15,7 @@ from bloomery.orchestration.properties.constraints import (
 )
 from bloomery.orchestration.properties.presence import ExactlyOne, Rule
 from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
-from bloomery.orchestration.template import parameters
+from bloomery.orchestration.template import parameter_schemas
 
 HIDDEN = Support(status=Status.HIDDEN)
 
@@ -220,8 +220,8 @@ def test_the_template_of_a_kind_in_cloudformation_is_the_usual_one():
 
 @pytest.mark.parametrize("name", HOT_PARAMETERS)
 def test_a_generated_parameter_can_be_read_and_holds_the_default(name: str):
-    hot = parameters.hot_schema(name, HOT_PARAMETERS[name])
-    cfn = parameters.cfn_schema(name, CFN_PARAMETERS[name])
+    hot = parameter_schemas.hot_schema(name, HOT_PARAMETERS[name])
+    cfn = parameter_schemas.cfn_schema(name, CFN_PARAMETERS[name])
     default = Kettle.properties_schema[name].default
     if default is not None:
         expected = ["1"] if name == "l" else default

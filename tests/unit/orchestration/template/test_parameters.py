@@ -6,9 +6,13 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.template import parameters, view
+from bloomery.orchestration.template.cfn import Cfn
+from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import TreeReader
-from bloomery.orchestration.template.parameters import Parameters, hot_schema
+from bloomery.orchestration.template.hot import Hot
+from bloomery.orchestration.template.parameter_schemas import hot_schema
+from bloomery.orchestration.template.parameters import Parameters
 
 
 def declared(**bodies: Any) -> dict[str, Any]:
@@ -58,7 +62,7 @@ def test_the_stack_beats_the_environment_beats_the_template(
 @pytest.mark.parametrize("body", [TEXT, TEXT | {"default": None}])
 def test_a_value_that_nobody_gave_is_missing(given: Any, body: Any):
     found = Parameters(declared(p=body), given)
-    for ask in (found.check, found.shown, lambda: found.value("p")):
+    for ask in (found.check, found.texts, lambda: found.value("p")):
         with pytest.raises(errors.UserParameterMissing, match=r"The Parameter \(p\)"):
             ask()
 
@@ -71,12 +75,12 @@ def test_what_is_given_must_be_declared_and_defaults_need_not():
     with pytest.raises(errors.UnknownUserParameter):
         Parameters(schemas, {"imge": None}, lenient=True).check()
     with pytest.raises(errors.UnknownUserParameter):
-        Parameters(schemas, {"OS::stack_name": "y"}, {}, parameters.hot_pseudo()).check()
+        Parameters(schemas, {"OS::stack_name": "y"}, {}, Hot.pseudo_parameters(Identity())).check()
 
 
 @pytest.mark.parametrize("name", ["imge", "OS::region", "", None, 5, ["image"], {}])
 def test_a_name_that_is_not_there_has_no_value(name: Any):
-    found = Parameters(declared(image=TEXT), {"image": "x"}, {}, parameters.hot_pseudo())
+    found = Parameters(declared(image=TEXT), {"image": "x"}, {}, Hot.pseudo_parameters(Identity()))
     with pytest.raises(errors.StackValidationFailed, match="was not provided"):
         found.value(name)
     assert "image" in found
@@ -92,7 +96,7 @@ def test_a_default_is_not_looked_at_when_there_is_a_value():
 
 
 def test_pseudo_parameters_are_values_like_others():
-    pseudo = parameters.hot_pseudo(stack_name="web", project_id="77")
+    pseudo = Hot.pseudo_parameters(Identity(name="web", project_id="77"))
     found = Parameters(declared(p=TEXT), {"p": "x"}, {}, pseudo)
     found.check()
     assert found.value("OS::stack_id") == "None"
@@ -103,8 +107,8 @@ def test_pseudo_parameters_are_values_like_others():
         "OS::project_id": "77",
         "p": "x",
     }
-    assert parameters.hot_pseudo(stack_id="5")["OS::stack_id"] == "5"
-    assert parameters.cfn_pseudo(stack_name="web", arn="arn:x") == {
+    assert Hot.pseudo_parameters(Identity(id="5"))["OS::stack_id"] == "5"
+    assert Cfn.pseudo_parameters(Identity(name="web", arn="arn:x")) == {
         "AWS::StackName": "web",
         "AWS::StackId": "arn:x",
         "AWS::Region": "ap-southeast-1",
