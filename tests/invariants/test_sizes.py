@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_214,
+    "lines of the product": 115_553,
     "lines of the tests": 135_192,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -37,26 +37,26 @@ LIMITS = {
     "lines of bloomery/orchestration/engine": 3341,
     "lines of bloomery/orchestration/foresight": 1244,  # it alone judges before a traversal
     "lines of bloomery/orchestration/plan": 1561,
-    "lines of bloomery/orchestration/properties": 1649,
-    "lines of bloomery/orchestration/resources": 9503,  # reasons of states moved here
+    "lines of bloomery/orchestration/properties": 1597,
+    "lines of bloomery/orchestration/resources": 9265,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1905,
     "lines of bloomery/orchestration/orders": 3157,
     "lines of bloomery/orchestration/queries": 1501,
     "lines of bloomery/orchestration/simulation": 467,
     "lines of bloomery/orchestration/stack": 1380,  # the template's side of a plan moved here
-    "lines of bloomery/orchestration/template": 6573,
+    "lines of bloomery/orchestration/template": 6202,
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
-    "files of the product": 716,
-    "functions": 7914,
-    "functions of under ten lines, per mille": 799,  # long functions of revisions are gone
-    "one-caller helpers": 823,
+    "files of the product": 713,
+    "functions": 7736,
+    "functions of under ten lines, per mille": 793,  # long functions of revisions are gone
+    "one-caller helpers": 654,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
-    "moves of create": 319,
-    "moves of engine's create": 685,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 333,
-    "moves of engine's update": 1022,  # the same
+    "moves of create": 317,
+    "moves of engine's create": 684,  # a stack reads its values in the file that the API uses, too
+    "moves of update": 330,
+    "moves of engine's update": 1021,  # the same
     "files of get": 22,
     "files of put": 55,
     "files of create": 77,

@@ -117,8 +117,7 @@ def _equal_with_types(self: Any, args: Any, seen: Any) -> bool:
 
 
 def _both_parsed(cls: Any, name: str, args: Any, parser: Any) -> Any:
-    for branch in args[1:]:
-        parser.parse(branch)
+    list(map(parser.parse, args[1:]))
     return _expand(cls, name, args, parser)
 
 

@@ -303,9 +303,7 @@ MUTANTS = (
     Mutant(
         values,
         "differences",
-        lambda schemas, before, after: values.Differences(
-            changed={name: after[name] for name in after if after[name] != before[name]}
-        ),
+        lambda schemas, before, after: values.Differences(changed=after if after != before else {}),
         true_is_another_value_than_one,
     ),
     Mutant(translation.Delete, "priority", -1, rules_run_in_their_order),

@@ -229,15 +229,14 @@ class EngineChildren:
         validate(stack)
         if runtime.authorize is not None:  # the tree's last caller, for the types of the child
             runtime.authorize(parent.row, {each.type for each in stack.definitions.values()})
-        # The template of a group may contain a secret property of its members.
-        is_secret = any(ending(owner_row.kind.secret_paths, blueprint.document))
         template = model.Template(
             uuid=runtime.new_id(),
             template=dict(blueprint.document),
             environment=definition.environment.document()
             | {"parameters": dict(blueprint.parameters)},
             files=definition.template.files,
-            has_secret=parent.hides or is_secret,
+            # The template of a group may contain a secret property of its members.
+            has_secret=parent.hides or any(ending(owner_row.kind.secret_paths, blueprint.document)),
         )
         return stack, template
 

@@ -251,27 +251,26 @@ class Definition:
             return self._required[name]
         enabled, disabled = self._parsed
         definition, view = enabled[name], self._plain_view
-        section = self.template.section_name(Section.RESOURCES)
-        keys = self.template.features.resource_keys
-        required: list[str] = []
-        if definition.external_id is None:
+        keys, required = self.template.features.resource_keys, []
+        try:
             for other in definition.depends_on:
-                if other not in enabled and other not in disabled:
-                    key = keys[Key.DEPENDS_ON]
-                    raise self.wrong_reference(other).under(section, definition.name, key)
-            required += [other for other in definition.depends_on if other in enabled]
-            try:
-                required += [reference.resource for reference in definition.references(view)]
-            except errors.Misplaced as exc:
-                raise exc.under(section, definition.name) from exc
-        for target in required:
-            if target not in enabled:
-                path: Sequence[str | int] = ()
-                if (place := _place(definition.properties, target, view)) is not None:
-                    path = (keys[Key.PROPERTIES], *place)
-                elif (place := _place(definition.metadata, target, view)) is not None:
-                    path = (keys[Key.METADATA], *place)
-                raise self.wrong_reference(target).under(section, definition.name, *path)
+                if other in enabled:
+                    required.append(other)
+                elif other not in disabled:
+                    raise self.wrong_reference(other).under(keys[Key.DEPENDS_ON])
+            references = () if definition.external_id is not None else definition.references(view)
+            for target in [reference.resource for reference in references]:
+                required.append(target)
+                if target not in enabled:
+                    path: Sequence[str | int] = ()
+                    if (place := _place(definition.properties, target, view)) is not None:
+                        path = (keys[Key.PROPERTIES], *place)
+                    elif (place := _place(definition.metadata, target, view)) is not None:
+                        path = (keys[Key.METADATA], *place)
+                    raise self.wrong_reference(target).under(*path)
+        except errors.Misplaced as exc:
+            section_name = self.template.section_name(Section.RESOURCES)
+            raise exc.under(section_name, definition.name) from exc
         self._required[name] = tuple(required)
         return self._required[name]
 

@@ -172,10 +172,9 @@ class Template:
         return self.kinds[self.definitions[name].type]
 
     def required(self, name: str) -> Iterable[str]:
-        definition = self.definitions[name]
-        if definition.external_id is None:
-            yield from definition.depends_on
-            yield from (each.resource for each in definition.references(self.view))
+        each = self.definitions[name]
+        others = (*each.depends_on, *(one.resource for one in each.references(self.view)))
+        return others if each.external_id is None else ()
 
     def properties(
         self, name: str, view: StackView, without: Collection[str] = ()
