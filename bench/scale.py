@@ -33,7 +33,7 @@ import sqlalchemy as sa
 from bench import event_relay, harness, many_conductors
 from bench.harness import Client
 from bloomery.cli import client as cli_client
-from bloomery.cli import event_stream
+from bloomery.cli.client import follow_events
 from bloomery.cli.fleet import batches
 from bloomery.db.tables import NODES
 from tools import servers
@@ -184,7 +184,7 @@ class Listener:
 
     def _run(self) -> None:
         with suppress(cli_client.ApiError):  # its port may be a BMC's of the next fleet
-            for event in event_stream.follow(self._client, {}):
+            for event in follow_events(self._client, {}):
                 lag = datetime.now(UTC) - datetime.fromisoformat(event["at"])
                 self.lags_ms.append(lag.total_seconds() * 1000)
 

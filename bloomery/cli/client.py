@@ -9,11 +9,12 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from bloomery import errors, parsing
 
@@ -24,6 +25,8 @@ _MOST_SILENT_S = 60.0  # an event stream sends a comment every 15 s
 MOST_BYTES = 64 << 20  # of an answer
 MOST_RECORDS = 1_000_000  # of a list
 _MOST_FAULT = 1 << 20  # bytes of a refusal
+_RETRY_S = 1.0  # of an event stream
+_SERVER_FAULT = 500
 
 
 class ApiError(errors.Failure):
@@ -166,6 +169,38 @@ class Client:
         return ApiError(
             reason=f"cannot reach {self._url}: {reason}; is the service running?", answer=None
         )
+
+
+def follow_events(
+    client: Client,
+    query: Mapping[str, str],
+    since: int | None = None,
+    pause: Callable[[float], object] = time.sleep,
+) -> Iterator[dict[str, Any]]:
+    """Yield events of ``/ext/v1/events`` without an end; ``since``: start after this number.
+
+    A lost connection is reopened after the last event.  Raises ApiError where the first connection
+    is refused, or a later one for good.
+    """
+    path = f"/ext/v1/events?{urlencode(query)}"
+    last_id, was_answered = since, False
+    while True:
+        headers = {"Accept": "text/event-stream"}
+        if last_id is not None:
+            headers["Last-Event-ID"] = str(last_id)
+        try:
+            for line in client.stream(path, headers):
+                was_answered = True
+                field, _, value = line.partition(b":")  # comments are keep-alives
+                if field == b"data":
+                    event = parsing.load_json(value)
+                    last_id = event["id"]
+                    yield event
+        except ApiError as exc:
+            answer = exc.facts["answer"]
+            if not was_answered or (answer is not None and answer < _SERVER_FAULT):
+                raise
+        pause(_RETRY_S)
 
 
 def _message(body: bytes) -> str:

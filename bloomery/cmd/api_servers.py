@@ -46,33 +46,28 @@ def make_apps(
 ) -> Apps:
     """Build both applications; ``operations``: on stacks, called with the first request.
 
+    Keeps the hash of the first audit record in the database, unless it is known.
+
     Raises CannotStart for options that cannot be used.
     """
     logins = auth_strategy.logins(base.conf, base.config_files)
     of_stacks = auth_strategy.for_stacks(base.conf, logins, base.config_files)
     stacks_app = stacks.late_app(services, operations, of_stacks)
     api = app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app)
-    _anchor_audit(base)
+    # The hash of the first audit record: the file alone cannot show that its beginning was cut off,
+    # or that all of it was made anew.
+    file, name = base.conf.audit.file, settings.audit_anchor(str(base.conf.default.host))
+    anchor = audit.Trail(Path(file)).first_hash() if file else None
+    if anchor is not None:
+        with base.db.read() as conn:
+            is_known = settings.find(conn, name) is not None
+        if not is_known:
+            base.db.transact(lambda conn: settings.settle(conn, name, anchor))
     return Apps(
         api=api,
         stacks=stacks_app,
         identity_url=auth_strategy.identity_url(logins),
     )
-
-
-def _anchor_audit(base: Foundation) -> None:
-    """Keep the hash of the first audit record in the database, unless it is known.
-
-    The file alone cannot show that its beginning was cut off, or that all of it was made anew.
-    """
-    file, name = base.conf.audit.file, settings.audit_anchor(str(base.conf.default.host))
-    anchor = audit.Trail(Path(file)).first_hash() if file else None
-    if anchor is None:
-        return
-    with base.db.read() as conn:
-        is_known = settings.find(conn, name) is not None
-    if not is_known:
-        base.db.transact(lambda conn: settings.settle(conn, name, anchor))
 
 
 class ApiServers:

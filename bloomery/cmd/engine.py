@@ -60,7 +60,12 @@ class EngineProcess:
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             self._base.warn_of_another_ring()
-            _warn_of_no_conductor(self._base.conf)
+            if self._base.conf.default.rpc_transport == default.NONE:
+                LOG.warning(
+                    "this engine reaches no conductor: [DEFAULT]rpc_transport is none, so that "
+                    "what stacks order of machines fails; set it to json-rpc or oslo for all "
+                    "processes"
+                )
             self._base.ring.start()
             started.callback(self._stacks.stop)
             before_ready()
@@ -77,11 +82,3 @@ class EngineProcess:
             started.callback(self._base.ring.stop)
             started.callback(self._services.rpc.close)
             started.callback(lambda: self._stacks.stop(grace_s))
-
-
-def _warn_of_no_conductor(conf: Conf) -> None:
-    if conf.default.rpc_transport == default.NONE:
-        LOG.warning(
-            "this engine reaches no conductor: [DEFAULT]rpc_transport is none, so that what stacks "
-            "order of machines fails; set it to json-rpc or oslo for all processes"
-        )

@@ -87,6 +87,7 @@ class JsonFormatter(_TracebackFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         message, request = record.getMessage(), IN_LOG.get()
+        subject = _SUBJECT.match(message) if record.name.startswith(_OURS) else None
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -94,17 +95,10 @@ class JsonFormatter(_TracebackFormatter):
             "message": secrets.mask(message),
             "request_id": request and request.request_id,
             "user": request and request.user,
-            **(_subject(message) if record.name.startswith(_OURS) else {}),
+            **({subject[1]: subject[2]} if subject else {}),
             "traceback": record.exc_info and secrets.mask(self.formatException(record.exc_info)),
         }
-        present = {name: value for name, value in fields.items() if value}
-        return json.dumps(present)
-
-
-def _subject(message: str) -> dict[str, str]:
-    """Return the node or stack that the message begins with."""
-    match = _SUBJECT.match(message)
-    return {match[1]: match[2]} if match else {}
+        return json.dumps({name: value for name, value in fields.items() if value})
 
 
 def _escaped(text: str) -> str:

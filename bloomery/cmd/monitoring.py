@@ -13,7 +13,6 @@ from bloomery.api import replies, scrape
 from bloomery.conf import Conf
 from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.server import Server, Settings
-from bloomery.http_server.wsgi import Wsgi
 from bloomery.metrics import AnyGauge
 
 _THREADS: Final = 2
@@ -36,8 +35,21 @@ class Monitor:
                 host=conf.monitoring.host_ip, port=port, threads=_THREADS, name="monitor",
                 advice=f"choose another [monitoring]{option} or host_ip",
             )  # fmt: skip
-            readiness = Readiness(parts)
-            app = _app(scrape.make(gauges), readiness, conf)
+            readiness, metrics = Readiness(parts), scrape.make(gauges)
+
+            def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+                path = environ.get("PATH_INFO", "")
+                if path == scrape.METRICS:
+                    environ[scrape.SEES_NODES] = scrape.is_near(conf, environ)
+                    return metrics(environ, start_response)
+                reply = replies.second_form(404)
+                if path == "/healthz":
+                    reply = replies.document({"alive": True})
+                elif path == "/readyz":
+                    reply = replies.ready(readiness.missing())
+                answer: Iterable[bytes] = reply(environ, start_response)
+                return answer
+
             self._server = Server(app, settings, has_probes=True)
 
     def start(self) -> None:
@@ -48,23 +60,3 @@ class Monitor:
         """Stop last, so that probes see the process until its end."""
         if self._server is not None:
             self._server.stop(0)
-
-
-def _app(metrics: Wsgi, readiness: Readiness, conf: Conf) -> Wsgi:
-    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == scrape.METRICS:
-            environ[scrape.SEES_NODES] = scrape.is_near(conf, environ)
-            return metrics(environ, start_response)
-        answered: Iterable[bytes] = _health(path, readiness)(environ, start_response)
-        return answered
-
-    return answer
-
-
-def _health(path: str, readiness: Readiness) -> Any:
-    if path == "/healthz":
-        return replies.document({"alive": True})
-    if path != "/readyz":
-        return replies.second_form(404)
-    return replies.ready(readiness.missing())

@@ -205,32 +205,29 @@ class SimulatedMachines(ServiceMachines):
     ) -> None:
         self._note_steps(arguments)
         if runbook := arguments.get("runbook"):
-            self._match_traits(uuid, runbook)
+            # the node gets a trait of the runbook, where one of them was added here
+            record, traits = self.find(RUNBOOK, runbook), self.get_node(uuid)["traits"]
+            required = [] if record is None else record["traits"]
+            is_ours = uuid in self._site.added or required == [_TRAIT]
+            if required and is_ours and not {*required} & {*traits}:
+                self.set_traits(uuid, [*traits, required[0]])
         super().set_provision_state(uuid, verb, order_id=order_id, **arguments)
-
-    def _match_traits(self, uuid: str, runbook: str) -> None:
-        """Give a node a trait of a runbook, where the node or the runbook was added here."""
-        record, traits = self.find(RUNBOOK, runbook), self.get_node(uuid)["traits"]
-        required = [] if record is None else record["traits"]
-        is_ours = uuid in self._site.added or required == [_TRAIT]
-        if required and is_ours and not {*required} & {*traits}:
-            self.set_traits(uuid, [*traits, required[0]])
 
     def find(self, noun: str, ident: str) -> Json | None:
         record = super().find(noun, ident)
         if record is None and noun == RUNBOOK and ident not in self._site.deleted:
-            named = {"name": ident}
+            names = {"name": ident}
             if uuidutils.is_uuid_like(ident):
-                named = {"uuid": ident, "name": f"CUSTOM_{ident.replace('-', '_').upper()}"}
-            self.create(noun, named | {"steps": [_STEP], "traits": [_TRAIT]})
+                names = {"uuid": ident, "name": f"CUSTOM_{ident.replace('-', '_').upper()}"}
+            self.create(noun, names | {"steps": [_STEP], "traits": [_TRAIT]})
             record = super().find(noun, ident)
         return record
 
     def create(self, noun: str, fields: Json) -> None:
         self._note_steps(fields)
-        super().create(noun, self._provided(fields) if noun == ALLOCATION else fields)
+        super().create(noun, self._with_node(fields) if noun == ALLOCATION else fields)
 
-    def _provided(self, allocation: Json) -> Json:
+    def _with_node(self, allocation: Json) -> Json:
         """Return the body of an allocation, with a new node if no node of the site fits it.
 
         Candidates that the stack has read from the site, not named, get the new one as well.

@@ -64,7 +64,9 @@ class Stacks:
                 reason="cannot use [engine]num_engine_workers = 0: no other process can work on "
                 "stacks in an SQLite database; set it to at least 1"
             )
-        _check_networks(conf)
+        if networks := conf.orchestration.template_fetch_networks:  # refuse invalid ones
+            fetching = importlib.import_module("bloomery.orchestration.orders.fetching")
+            fetching.Fetcher.of(timeout_s=1, networks=networks)
         self._conf, self._services, self._endpoint = conf, services, endpoint
         self._db, self._sealer = db, sealer
         self._on_events_written = on_events_written
@@ -129,13 +131,6 @@ class Stacks:
         """Wake engine and relay after a committed order."""
         self.engine.wake(root_uuid)
         self._on_events_written()
-
-
-def _check_networks(conf: Conf) -> None:
-    """Raise CannotStart for invalid networks of template fetches."""
-    if networks := conf.orchestration.template_fetch_networks:
-        fetching = importlib.import_module("bloomery.orchestration.orders.fetching")
-        fetching.Fetcher.of(timeout_s=1, networks=networks)
 
 
 def late_app(

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -59,27 +59,27 @@ def keep(count: int, settings: Conf, home: StateDir, shutdown: Shutdown) -> None
             reason="cannot share any free port among workers: name --port and --orchestration-port"
         )
     api_servers.require_free_ports(settings)
-    kept = [_Worker(number, _environment(home)) for number in range(1, count + 1)]
+    workers = [_Worker(number, _environment(home)) for number in range(1, count + 1)]
+
+    def reload() -> None:
+        for worker in workers:
+            worker.signal(signal.SIGHUP)
+
     try:
-        on_hangup = (lambda: _reload(kept)) if settings.api.enable_ssl_api else None
+        on_hangup = reload if settings.api.enable_ssl_api else None
         shutdown.allow_grace_of(settings, on_hangup)  # the first worker may be ready at once
-        for worker in kept:
+        for worker in workers:
             worker.start()
-        for worker in kept:
+        for worker in workers:
             worker.wait_until_ready()
         click.echo(greeting(*api_servers.configured_urls(settings), home))
         shutdown.requested.wait()
         click.echo("stopping: waiting for the requests that go on")
     finally:
-        for worker in kept:
+        for worker in workers:
             worker.stop()
-        for worker in kept:
+        for worker in workers:
             worker.join()
-
-
-def _reload(workers: Sequence[_Worker]) -> None:
-    for worker in workers:
-        worker.signal(signal.SIGHUP)
 
 
 def greeting(url: str, orchestration_url: str, home: StateDir) -> str:
@@ -149,9 +149,10 @@ class _Worker:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs, self._mutex:
-                self._process = subprocess.Popen(
-                    _command(theirs.fileno()), env=self._environment, pass_fds=[theirs.fileno()],
-                    start_new_session=True,
+                link = f"--worker-link={theirs.fileno()}"
+                self._process = subprocess.Popen(  # the parent's command line, and the link
+                    (sys.executable, *_PROGRAM, *sys.argv[1:], link), env=self._environment,
+                    pass_fds=[theirs.fileno()], start_new_session=True,
                 )  # fmt: skip
             was_ready = ours.recv(1) == _READY
             if was_ready:
@@ -160,8 +161,3 @@ class _Worker:
             if self._stops.is_set():  # a stop that came before the process was there
                 self.signal(signal.SIGTERM)
             return self._process.wait(), was_ready
-
-
-def _command(link: int) -> Sequence[str]:
-    """Return the command line of a worker: the parent's, and the link."""
-    return sys.executable, *_PROGRAM, *sys.argv[1:], f"--worker-link={link}"

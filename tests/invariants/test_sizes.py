@@ -14,12 +14,12 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 115_553,
-    "lines of the tests": 135_192,  # a row is read again after an event of an older release
+    "lines of the product": 115_315,
+    "lines of the tests": 135_191,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
-    "lines of bloomery/cli": 9081,
-    "lines of bloomery/cmd": 2166,  # the service of `template run`
+    "lines of bloomery/cli": 8877,
+    "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6202,
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
-    "files of the product": 713,
-    "functions": 7736,
-    "functions of under ten lines, per mille": 793,  # long functions of revisions are gone
-    "one-caller helpers": 654,
+    "files of the product": 711,
+    "functions": 7685,
+    "functions of under ten lines, per mille": 792,  # long functions of revisions are gone
+    "one-caller helpers": 600,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 317,

@@ -91,60 +91,40 @@ def check(
     Nothing is changed, except by --boot-media: it inserts a CD and ejects it.  The exit code is 1
     where machines behind it cannot be deployed, or --boot-media fails.
     """
-    settings, extra = conf.load(config_files), _pairs(more)
-    password = _password(username, password_file)
-    names = protocols or (("redfish",) if "://" in address else ("redfish", "ipmi"))
-    if boot_media and "redfish" not in names:
-        raise click.UsageError("cannot check boot media by IPMI: use --protocol redfish")
-    trial = _trial(listen, wait_s) if boot_media else None
-    reports = [
-        _EXAMINE[name](settings, _driver_info(name, address, username, password) | extra, trial)
-        for name in names
-    ]
-    click.echo(bmc_text.as_json(reports) if as_json else bmc_text.render(reports))
-    if not any(report["usable"] for report in reports) or not all(map(_has_worked, reports)):
-        raise click.exceptions.Exit(1)
-
-
-def _trial(listen: str | None, wait_s: float) -> Trial:
-    from bloomery.cli.service.boot_media import Trial  # it needs the API's files
-
-    return Trial(listen=listen, wait_s=wait_s)
-
-
-def _has_worked(report: Mapping[str, Any]) -> bool:
-    """Return whether the check of boot media, if any, went through."""
-    media = report.get("boot_media")
-    return media is None or (media["result"] in _WORKED and media["left"] is None)
-
-
-def _pairs(more: tuple[str, ...]) -> dict[str, str]:
-    pairs = dict(each.partition("=")[::2] for each in more)
-    if secret := next((key for key in pairs if secrets.is_secret_key(key)), None):
+    settings, extra = conf.load(config_files), dict(each.partition("=")[::2] for each in more)
+    if secret := next((key for key in extra if secrets.is_secret_key(key)), None):
         raise click.UsageError(
             f"cannot take {secret} as an argument, which other users can read: use --password-file"
         )
-    return pairs
+    password = os.environ.get(_PASSWORD)
+    if password_file is not None:
+        password = password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    elif username is not None and password is None:
+        way_out = f"name --password-file, or set {_PASSWORD}"
+        password = groups.ask_password("Password of the BMC", way_out)
+    names = protocols or (("redfish",) if "://" in address else ("redfish", "ipmi"))
+    if boot_media and "redfish" not in names:
+        raise click.UsageError("cannot check boot media by IPMI: use --protocol redfish")
+    trial = None
+    if boot_media:
+        from bloomery.cli.service.boot_media import Trial  # it needs the API's files
 
-
-def _password(username: str | None, file: Path | None) -> str | None:
-    if file is not None:
-        return file.read_text(encoding="utf-8").rstrip("\r\n")
-    if username is None or _PASSWORD in os.environ:
-        return os.environ.get(_PASSWORD)
-    return groups.ask_password("Password of the BMC", f"name --password-file, or set {_PASSWORD}")
-
-
-def _driver_info(
-    protocol: str, address: str, username: str | None, password: str | None
-) -> dict[str, Any]:
+        trial = Trial(listen=listen, wait_s=wait_s)
     host = urllib.parse.urlsplit(address).hostname if "://" in address else address
-    info = {
-        f"{protocol}_address": address if protocol == "redfish" else host,
-        f"{protocol}_username": username,
-        f"{protocol}_password": password,
-    }
-    return {key: value for key, value in info.items() if value is not None}
+    reports = []
+    for name in names:
+        info = {
+            f"{name}_address": address if name == "redfish" else host,
+            f"{name}_username": username,
+            f"{name}_password": password,
+        }
+        info = {key: value for key, value in info.items() if value is not None}
+        reports.append(_EXAMINE[name](settings, info | extra, trial))
+    click.echo(bmc_text.as_json(reports) if as_json else bmc_text.render(reports))
+    media = [report["boot_media"] for report in reports if report.get("boot_media") is not None]
+    has_worked = all(each["result"] in _WORKED and each["left"] is None for each in media)
+    if not has_worked or not any(report["usable"] for report in reports):
+        raise click.exceptions.Exit(1)
 
 
 def _redfish(settings: Conf, info: Mapping[str, Any], trial: Trial | None) -> dict[str, Any]:

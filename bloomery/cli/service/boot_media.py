@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import socket
@@ -11,7 +10,7 @@ import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -47,73 +46,62 @@ class Trial:
         """Return the section ``boot_media`` of the report."""
         from bloomery.drivers.redfish import media  # it needs sushy
 
-        address = access.account(task).address
-        host, port = (_own_address(address), 0) if self.listen is None else _split(self.listen)
+        host, port = self._place(access.account(task).address)
+        url = f"http://{f'[{host}]' if ':' in host else host}"
         with tempfile.TemporaryDirectory(prefix="bloomery-") as folder:
-            path = _write_cd(Path(folder))
+            path = Path(boot_files.FOLDER, boot_files.new_name(str(uuid.uuid4()), boot_files.ISO))
+            (Path(folder) / path).parent.mkdir()
+            contents = image.Contents(
+                kernel=io.BytesIO(_NOTE), ramdisk=io.BytesIO(_NOTE), bootloader=None,
+                isolinux=None, grub_config="", command_line="", files={},
+            )  # fmt: skip
+            with (Path(folder) / path).open("wb") as out:
+                image.write(contents, out)
             readers = _Readers(BootFiles(Path(folder), settings.api))
-            with _serving(readers, host, port) as url:
+            advice = "give --listen an address of this host and a free port"
+            server = Server(
+                readers, Settings(host=host, port=port, threads=_THREADS, advice=advice)
+            )
+            server.start()
+            url += f":{server.address[1]}"
+            try:
                 outcome = media.check(
                     access, task, f"{url}/{path}",
                     begin=readers.begin, wait=lambda: readers.wait(self.wait_s),
                 )  # fmt: skip
+            finally:
+                server.stop(within_s=0)
         return {
             **outcome, "served_at": url, "waited_at_most_s": self.wait_s,
             "requests": [dataclasses.asdict(request) for request in readers.requests],
         }  # fmt: skip
 
-
-def _split(listen: str) -> tuple[str, int]:
-    parts = urllib.parse.urlsplit(f"//{listen}")
-    try:
-        host, port = parts.hostname, parts.port or 0
-    except ValueError:
-        host = None
-    if not host or host in _ANY or parts.netloc != listen or parts.username is not None:
-        raise click.UsageError(
-            f"cannot listen on {listen!r}: give --listen the HOST[:PORT] that the BMC reaches"
-        )
-    return host, port
-
-
-def _own_address(bmc: str) -> str:
-    """Return the address from which this host would reach the BMC; no packet leaves."""
-    parts = urllib.parse.urlsplit(bmc)
-    port = parts.port or _PORTS[parts.scheme]
-    try:
-        (family, *_, there), *_ = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(there)
-            return str(probe.getsockname()[0])
-    except OSError as exc:
-        raise click.UsageError(
-            f"cannot find the way to {parts.hostname}: {exc.strerror}; set --listen"
-        ) from None
-
-
-def _write_cd(folder: Path) -> str:
-    """Write the CD; return its path below ``folder``."""
-    path = Path(boot_files.FOLDER, boot_files.new_name(str(uuid.uuid4()), boot_files.ISO))
-    (folder / path).parent.mkdir()
-    contents = image.Contents(
-        kernel=io.BytesIO(_NOTE), ramdisk=io.BytesIO(_NOTE), bootloader=None, isolinux=None,
-        grub_config="", command_line="", files={},
-    )  # fmt: skip
-    with (folder / path).open("wb") as out:
-        image.write(contents, out)
-    return str(path)
-
-
-@contextlib.contextmanager
-def _serving(app: Wsgi, host: str, port: int) -> Iterator[str]:
-    """Serve; yield the URL."""
-    advice = "give --listen an address of this host and a free port"
-    server = Server(app, Settings(host=host, port=port, threads=_THREADS, advice=advice))
-    server.start()
-    try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{server.address[1]}"
-    finally:
-        server.stop(within_s=0)
+    def _place(self, bmc: str) -> tuple[str, int]:
+        """Return host and port of the server; without --listen, the way to the BMC decides."""
+        if self.listen is not None:
+            parts = urllib.parse.urlsplit(f"//{self.listen}")
+            try:
+                host, port = parts.hostname, parts.port or 0
+            except ValueError:
+                host = None
+            is_whole = parts.netloc == self.listen and parts.username is None
+            if not host or host in _ANY or not is_whole:
+                raise click.UsageError(
+                    f"cannot listen on {self.listen!r}: give --listen the HOST[:PORT] that the "
+                    "BMC reaches"
+                )
+            return host, port
+        parts = urllib.parse.urlsplit(bmc)
+        port = parts.port or _PORTS[parts.scheme]
+        try:
+            way, *_ = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)
+            with socket.socket(way[0], socket.SOCK_DGRAM) as probe:
+                probe.connect(way[-1])  # no packet leaves
+                return str(probe.getsockname()[0]), 0
+        except OSError as exc:
+            raise click.UsageError(
+                f"cannot find the way to {parts.hostname}: {exc.strerror}; set --listen"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,23 +139,21 @@ class _Readers:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         def start(status: str, headers: Headers, exc_info: Any = None) -> Any:
-            self._note(environ, int(status[:3]), headers)
+            method, code = environ["REQUEST_METHOD"], int(status[:3])
+            size = 0 if method == "HEAD" else int(dict(headers).get("Content-Length", "0"))
+            request = _Request(
+                method=method,
+                path=secrets.mask_address(environ["PATH_INFO"]),
+                range=environ.get("HTTP_RANGE"),
+                status=code,
+                bytes=size,
+                user_agent=environ.get("HTTP_USER_AGENT"),
+                client=environ["REMOTE_ADDR"],
+                after_s=round(self._clock() - self._began_at, 3),
+            )
+            self.requests.append(request)
+            if method == "GET" and code in _FETCHED:
+                self._has_fetched.set()
             return start_response(status, headers, exc_info)
 
         return self._app(environ, start)
-
-    def _note(self, environ: dict[str, Any], status: int, headers: Headers) -> None:
-        method, sizes = environ["REQUEST_METHOD"], dict(headers).get("Content-Length", "0")
-        request = _Request(
-            method=method,
-            path=secrets.mask_address(environ["PATH_INFO"]),
-            range=environ.get("HTTP_RANGE"),
-            status=status,
-            bytes=0 if method == "HEAD" else int(sizes),
-            user_agent=environ.get("HTTP_USER_AGENT"),
-            client=environ["REMOTE_ADDR"],
-            after_s=round(self._clock() - self._began_at, 3),
-        )
-        self.requests.append(request)
-        if method == "GET" and status in _FETCHED:
-            self._has_fetched.set()

@@ -19,12 +19,11 @@ from bloomery.cli.service import options
 from bloomery.conf import Conf
 from bloomery.db import conductors, locks, nodes, rows, schema
 from bloomery.db.engine import Database
-from bloomery.model.conductor import Conductor
 from bloomery.operations import conductors as operations
 from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 
 
 def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]:
@@ -45,55 +44,36 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
     from rich import box
     from rich.table import Table
 
+    from bloomery.conductor import process_identity
+
     settings, db = _open(state_dir, config_files)
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("conductor", "group", "state", "heartbeat", "nodes", "process", "drivers"):
         table.add_column(heading, no_wrap=heading != "drivers", overflow="fold")
-    counts = _nodes_by_host(db, settings)
-    with db.read() as conn:
-        rows = conductors.list_all(conn)
-    for each in rows:
-        table.add_row(
-            each.hostname, each.conductor_group or "-", _state_by_age(each, settings), _age(each),
-            str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
-        )  # fmt: skip
-    terminal.console().print(table if rows else "no conductor has ever started on this database")
-
-
-def _state_by_age(conductor: Conductor, settings: Conf) -> str:
-    """Return the state, or "no heartbeat" for a conductor silent beyond the time-out."""
-    timeout_s = settings.conductor.heartbeat_timeout
-    is_silent = conductor.incarnation is not None and (_age_s(conductor) or 0.0) > timeout_s
-    return "no heartbeat" if is_silent else conductor.state
-
-
-def _age(conductor: Conductor) -> str:
-    age_s = _age_s(conductor)
-    return "-" if age_s is None else f"{age_s:.0f} s ago"
-
-
-def _age_s(conductor: Conductor) -> float | None:
-    if conductor.updated_at is None:
-        return None
-    return max((rows.now() - conductor.updated_at).total_seconds(), 0.0)
-
-
-def _process(conductor: Conductor) -> str:
-    from bloomery.conductor import process_identity
-
-    process = process_identity.decoded(conductor.process)
-    return "-" if process is None or conductor.incarnation is None else str(process)
-
-
-def _nodes_by_host(db: Database, settings: Conf) -> Counter[str | None]:
-    """Count the nodes that the ring gives to each conductor."""
     ring = Ring(db, settings)
     query = nodes.Query(columns=("uuid", "driver", "conductor_group"))
     with db.read() as conn:
-        rows = list(nodes.list_rows(conn, query))
-    return Counter(
-        ring.find_host(driver=driver, group=group or "", uuid=uuid) for uuid, driver, group in rows
+        node_rows = list(nodes.list_rows(conn, query))
+    counts = Counter(
+        ring.find_host(driver=driver, group=group or "", uuid=uuid)
+        for uuid, driver, group in node_rows
     )
+    with db.read() as conn:
+        registered = conductors.list_all(conn)
+    for each in registered:
+        state, age = each.state, "-"
+        if each.updated_at is not None:
+            age_s = max((rows.now() - each.updated_at).total_seconds(), 0.0)
+            age = f"{age_s:.0f} s ago"
+            if each.incarnation is not None and age_s > settings.conductor.heartbeat_timeout:
+                state = "no heartbeat"
+        process = None if each.incarnation is None else process_identity.decoded(each.process)
+        table.add_row(
+            each.hostname, each.conductor_group or "-", state, age, str(counts[each.hostname]),
+            "-" if process is None else str(process), ", ".join(each.drivers),
+        )  # fmt: skip
+    none = "no conductor has ever started on this database"
+    terminal.console().print(table if registered else none)
 
 
 @click.command()
@@ -117,20 +97,16 @@ def drain(
             row = conductors.get(conn, host)
         raise errors.Failure(reason=f"cannot drain conductor {host}: it is {row.state}")
     click.echo(f"conductor {host} was told to drain")
-    if not no_wait:
-        _wait_until_gone(db, host)
-
-
-def _wait_until_gone(db: Database, host: str) -> None:
-    """Print each change of the number of reserved nodes until the conductor has signed off."""
-    pause, shown = threading.Event(), None
+    if no_wait:
+        return
+    # each change of the number of reserved nodes, until the conductor has signed off
+    pause, printed = threading.Event(), None
     while True:
         with db.read() as conn:
             row, reserved = conductors.get(conn, host), len(locks.list_of_holder(conn, host))
-        state = row.state
-        if (state, reserved) != shown:
-            shown = (state, reserved)
-            click.echo(f"{state}: works on {terminal.amount(reserved, 'node')}")
+        if (row.state, reserved) != printed:
+            printed = row.state, reserved
+            click.echo(f"{row.state}: works on {terminal.amount(reserved, 'node')}")
         if row.incarnation is None:
             return
-        pause.wait(_LOOK_S)
+        pause.wait(_POLL_S)

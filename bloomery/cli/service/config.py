@@ -23,25 +23,21 @@ def config() -> None:
 @config.command()
 def sample() -> None:
     """Print a configuration file with every option at its default, commented out."""
-    for group, options in (*conf.list_opts(), (conf.KEYSTONE_GROUP, _of_keystone())):
+    from keystoneauth1 import loading
+    from keystonemiddleware import opts
+
+    ((_, of_tokens),) = opts.list_auth_token_opts()
+    of_keystone = [*of_tokens, *loading.get_auth_plugin_conf_options("password")]
+    for group, options in (*conf.list_opts(), (conf.KEYSTONE_GROUP, of_keystone)):
         click.echo(f"[{group}]\n")
         for option in options:
             click.echo("\n".join(described(option)) + "\n")
 
 
-def _of_keystone() -> list[cfg.Opt]:
-    """Return the options of keystonemiddleware, and those of a password login."""
-    from keystoneauth1 import loading
-    from keystonemiddleware import opts
-
-    ((_, options),) = opts.list_auth_token_opts()
-    return [*options, *loading.get_auth_plugin_conf_options("password")]
-
-
 def described(option: cfg.Opt) -> Iterator[str]:
     """Yield the lines of one option, in the form of oslo.config's samples."""
     yield from textwrap.wrap(
-        f"{option.help} ({_type_name(option)})",
+        f"{option.help} ({getattr(option.type, 'type_name', 'string value')})",
         width=90,
         initial_indent="# ",
         subsequent_indent="# ",
@@ -52,10 +48,6 @@ def described(option: cfg.Opt) -> Iterator[str]:
     if choices := getattr(option.type, "choices", None):
         yield f"# Possible values: {', '.join(choices)}"
     yield f"#{option.dest} = {option.sample_default or shown(option.default)}"
-
-
-def _type_name(option: cfg.Opt) -> str:
-    return str(getattr(option.type, "type_name", "string value"))
 
 
 def shown(default: object) -> str:

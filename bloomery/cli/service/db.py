@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -96,7 +96,13 @@ def copy(source: str, target: str) -> None:
             report = copying.copy(
                 old, new, on_table=lambda each: status.update(f"{each.table}: {each.rows} rows")
             )
-        _print_copied(console, report)
+        table = rich.table.Table("table", rich.table.Column("rows", justify="right"), "checksum")
+        for each in report:
+            if each.rows:
+                table.add_row(each.table, str(each.rows), each.checksum)
+        total = str(sum(each.rows for each in report))
+        table.add_row("all", total, "equal in both", style="bold")
+        console.print(table)
         click.echo(f"{schema.shown(new)} has what {schema.shown(old)} has")
 
 
@@ -112,12 +118,3 @@ def _opened(url: str, *, must_exist: bool = False) -> Iterator[engine.Database]:
         database = engine.Database(url)
         stack.callback(database.close)
         yield database
-
-
-def _print_copied(console: rich.console.Console, report: Sequence[copying.TableReport]) -> None:
-    table = rich.table.Table("table", rich.table.Column("rows", justify="right"), "checksum")
-    for each in report:
-        if each.rows:
-            table.add_row(each.table, str(each.rows), each.checksum)
-    table.add_row("all", str(sum(each.rows for each in report)), "equal in both", style="bold")
-    console.print(table)

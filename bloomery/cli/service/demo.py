@@ -1,4 +1,9 @@
-"""``bloomery demo``: simulated servers from enrolled to running."""
+"""``bloomery demo``: simulated servers from enrolled to running.
+
+The rack is kept living, so that its pages have something to show.  One deployment fails and waits
+for somebody who looks why; one fails and is repaired; one machine is deployed and undeployed in
+turn.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,20 @@ import dataclasses
 import logging
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from bloomery import conf, errors
-from bloomery.cli.client import Client
+from bloomery.cli.client import ApiError, Client
 from bloomery.cli.fleet import Fleet, Machine, create
-from bloomery.cli.service.demo_life import DemoLife, image_of
 from bloomery.cli.service.roles import CLIENTS
 from bloomery.cli.stacks import StackRun
 from bloomery.cmd import log, process
 from bloomery.cmd.service import Service
-from bloomery.lab import rack
+from bloomery.lab import rack, wire
 from bloomery.state_dir import CLOUD, StateDir
 
 NODES = 8
@@ -31,6 +35,11 @@ _PROJECT = "admin"
 _STACK = "servers"
 _STOPS_WITHIN_S = 75.0
 _POWER_S = 1.2  # how long a simulated server takes to switch
+_PATIENCE_S: Final = 60.0
+_POLL_S: Final = 0.5
+_TURN_S: Final = 20.0  # between two orders to the machine that comes and goes
+_REFUSAL: Final = {"error": {"code": "Base.1.0.GeneralError", "message": "the virtual drive is "
+                             "locked by another session"}}  # fmt: skip
 
 
 @click.command()
@@ -53,8 +62,24 @@ def demo(once: bool, port: int) -> None:
             return
         life = DemoLife(Client(service.url), servers, shutdown.requested.wait)
         click.echo("two deployments fail; one of them is repaired")
-        click.echo(_next_commands(service, home, deployed, *life.show_failures(_name)))
-        while life.take_turn():
+        repaired, failed = life.show_failures(_name)
+        lines = (
+            f"Look at the rack: {service.url}/ui/",
+            f"  {failed} could not be deployed: its page says why; deploy or undeploy it there",
+            f"  {repaired} failed, too, and was repaired: see its timeline",
+            f"The API is at {service.url}. In another terminal, after `pip install {CLIENTS}`:",
+            f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
+            "  baremetal node list",
+            f"  baremetal node show {deployed} --fields provision_state power_state instance_info",
+            f"  baremetal node history list {deployed}",
+            f"  baremetal node power off {deployed}",
+            f"Stacks are at {service.orchestration_url}:",
+            f"  openstack stack resource list {_STACK}",
+            f"  openstack stack delete {_STACK}",
+            "Ctrl-C stops everything and removes its state.",
+        )
+        click.echo("\n".join(("", *lines)))
+        while life.wait_and_order():
             pass
         click.echo("stopping")
 
@@ -140,23 +165,69 @@ def _name(number: int) -> str:
     return f"rack-1-u{number}"
 
 
-def _next_commands(service: Service, home: StateDir, node: str, repaired: str, failed: str) -> str:
-    """Return the addresses and some commands to try; ``node``: a deployed one."""
-    return "\n".join(
-        (
-            "",
-            f"Look at the rack: {service.url}/ui/",
-            f"  {failed} could not be deployed: its page says why; deploy or undeploy it there",
-            f"  {repaired} failed, too, and was repaired: see its timeline",
-            f"The API is at {service.url}. In another terminal, after `pip install {CLIENTS}`:",
-            f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
-            "  baremetal node list",
-            f"  baremetal node show {node} --fields provision_state power_state instance_info",
-            f"  baremetal node history list {node}",
-            f"  baremetal node power off {node}",
-            f"Stacks are at {service.orchestration_url}:",
-            f"  openstack stack resource list {_STACK}",
-            f"  openstack stack delete {_STACK}",
-            "Ctrl-C stops everything and removes its state.",
-        ),
-    )
+def image_of(servers: rack.Rack) -> str:
+    """Return the URL of the ISO that the rack hands out."""
+    return f"{servers.address}{wire.ISO}"
+
+
+class DemoLife:
+    """``pause(seconds)`` waits and returns whether to stop."""
+
+    def __init__(self, client: Client, servers: rack.Rack, pause: Callable[[float], bool]) -> None:
+        self._client, self._pause = client, pause
+        self._image = image_of(servers)
+        self._bmcs = {machine.name: machine.bmc for machine in servers.machines}
+        self._spare: list[str] = []
+
+    def show_failures(self, names: Callable[[int], str]) -> list[str]:
+        """Let two deployments fail and repair the first; return the names of both.
+
+        ``names``: the node of each machine of the rack, by its number.
+        """
+        idle = [
+            (names(number), bmc) for number, bmc in enumerate(self._bmcs.values(), 1)
+            if self._state(names(number)) == "available"
+        ]  # fmt: skip
+        failing, self._spare = idle[-2:], [name for name, _ in idle[:1]]
+        for name, bmc in failing:
+            bmc.faults.add(kind="status", status=400, body=_REFUSAL, method="POST",
+                           path="VirtualMedia.InsertMedia")  # fmt: skip
+            self._deploy(name)
+        for name, _ in failing:
+            self._wait_for(name, "deploy failed")
+        repaired = failing[0][0]
+        self._order(repaired, "deleted")
+        self._wait_for(repaired, "available")
+        return [name for name, _ in failing]
+
+    def wait_and_order(self) -> bool:
+        """Wait, then deploy or undeploy the spare machine; return whether to go on."""
+        if self._pause(_TURN_S):
+            return False
+        for name in self._spare:
+            try:
+                state = self._state(name)
+                if state == "available":
+                    self._deploy(name)
+                elif state in ("active", "deploy failed"):
+                    self._order(name, "deleted")
+            except ApiError:
+                continue  # somebody uses the machine otherwise
+        return True
+
+    def _deploy(self, name: str) -> None:
+        info = [{"op": "add", "path": "/instance_info/boot_iso", "value": self._image}]
+        self._client.patch(f"/v1/nodes/{name}", info)
+        self._order(name, "active")
+
+    def _order(self, name: str, target: str) -> None:
+        self._client.put(f"/v1/nodes/{name}/states/provision", {"target": target})
+
+    def _state(self, name: str) -> Any:
+        return self._client.get(f"/v1/nodes/{name}?fields=provision_state")["provision_state"]
+
+    def _wait_for(self, name: str, state: str) -> None:
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while self._state(name) != state:
+            if self._pause(_POLL_S) or time.monotonic() > give_up_at:
+                raise errors.Conflict(reason=f"cannot show {name} in {state}: it does not come")

@@ -86,41 +86,38 @@ def print_(
     base_url = Publication(conf.load(config_files)).base_url()
     if _ODD.search(base_url):
         raise errors.CannotStart(reason=f"dnsmasq cannot hand out the address {base_url}")
+    matches = [
+        f"dhcp-match=set:{tag},option:client-arch,{number}"
+        for tag, numbers in _ARCHITECTURES.items()
+        for number in numbers
+    ]
+    parts = urllib.parse.urlsplit(base_url)
+    if loader == _IPXE:
+        boots = [
+            "dhcp-match=set:ipxe,175",
+            *matches,
+            "dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,undionly.kpxe",
+            "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi",
+            "dhcp-boot=tag:!ipxe,tag:arm64,snponly-arm64.efi",
+            f"dhcp-boot=tag:ipxe,{base_url}/{boot_files.IPXE_ENTRY}",
+        ]
+    else:
+        boots = [f"# GRUB cannot fetch {base_url}: it speaks HTTP without TLS, and TFTP."]
+        if parts.scheme == "http":
+            boots = [
+                f"# {tftp_root}/grub/grub.cfg takes these two lines; Red Hat's family: grub.cfg:",
+                f"#   set root=(http,{parts.netloc})",
+                f"#   configfile {parts.path}/{boot_files.GRUB_ENTRY}",
+            ]
+        boots += [*matches, "dhcp-boot=tag:efi,bootx64.efi", "dhcp-boot=tag:arm64,bootaa64.efi"]
     lines = [
         *((f"dhcp-range={addresses}",) if addresses else _NO_RANGE),
         *((f"dhcp-hostsdir={hosts_dir}", "dhcp-ignore=tag:!known") if hosts_dir else ()),
-        *(_ipxe_lines(base_url) if loader == _IPXE else _grub_lines(base_url, tftp_root)),
+        *boots,
         "enable-tftp",
         f"tftp-root={tftp_root}",
     ]
     click.echo("\n".join(lines))
-
-
-def _ipxe_lines(base_url: str) -> Iterator[str]:
-    yield "dhcp-match=set:ipxe,175"
-    yield from _matches()
-    yield "dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,undionly.kpxe"
-    yield "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi"
-    yield "dhcp-boot=tag:!ipxe,tag:arm64,snponly-arm64.efi"
-    yield f"dhcp-boot=tag:ipxe,{base_url}/{boot_files.IPXE_ENTRY}"
-
-
-def _matches() -> Iterator[str]:
-    for tag, numbers in _ARCHITECTURES.items():
-        yield from (f"dhcp-match=set:{tag},option:client-arch,{number}" for number in numbers)
-
-
-def _grub_lines(base_url: str, tftp_root: str) -> Iterator[str]:
-    parts = urllib.parse.urlsplit(base_url)
-    if parts.scheme == "http":
-        yield f"# {tftp_root}/grub/grub.cfg takes these two lines; Red Hat's family: grub.cfg:"
-        yield f"#   set root=(http,{parts.netloc})"
-        yield f"#   configfile {parts.path}/{boot_files.GRUB_ENTRY}"
-    else:
-        yield f"# GRUB cannot fetch {base_url}: it speaks HTTP without TLS, and TFTP."
-    yield from _matches()
-    yield "dhcp-boot=tag:efi,bootx64.efi"
-    yield "dhcp-boot=tag:arm64,bootaa64.efi"
 
 
 @dhcp.command()

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from bloomery import conf, errors
-from bloomery.cli import cloud, event_stream, groups
+from bloomery.cli import cloud, groups, terminal
+from bloomery.cli.client import follow_events
 from bloomery.cli.service import options
 from bloomery.db import event_cursors
 from bloomery.db import events as db
@@ -39,11 +40,12 @@ def events(
         click.echo(ctx.get_help())
         return
     client = cloud.find(name).nodes
-    asked = {"type": event_type, "node": node, "stack": stack}
-    query = {key: value for key, value in asked.items() if value is not None}
+    filters = {"type": event_type, "node": node, "stack": stack}
+    query = {key: value for key, value in filters.items() if value is not None}
     try:
-        for event in event_stream.follow(client, query, since):
-            click.echo(event_stream.event_line(event))
+        for event in follow_events(client, query, since):
+            line = f"{event['at']}  {event['event_type']}  {event['object_uuid']}"
+            click.echo(terminal.visible(f"{line}  {terminal.brief(event['facts'])}"))
     except KeyboardInterrupt:
         return
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO
@@ -85,14 +85,25 @@ def init(
     Existing files are never overwritten. URLs with passwords are better in BLOOMERY_DATABASE and
     BLOOMERY_TRANSPORT_URL: every user of the machine can read arguments.
     """
-    kind = kind or _asked_kind()
+    if kind is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"cannot ask: name --kind, one of {', '.join(_KINDS)}")
+        for name, meaning in _KINDS.items():
+            click.echo(f"{name:6} {meaning}")
+        choice = click.Choice(list(_KINDS))
+        kind = str(click.prompt("What is it for?", type=choice, default=TRIAL))
+    password = ""
+    if kind != TRIAL and password_file is not None:
+        password = password_file.readline().rstrip("\n")
+    elif kind != TRIAL:
+        password = groups.ask_password("Password of the login", "name --password-file", twice=True)
     answers = Answers(
         kind=kind,
         folder=folder.expanduser().absolute(),
         state_dir=state_dir.expanduser().absolute(),
         address=address or "127.0.0.1",
         user=user,
-        password="" if kind == TRIAL else _password(password_file),
+        password=password,
         hardware=hardware or _HARDWARE,
         database=_server(kind, "--database", database),
         transport=_server(kind, "--transport-url", transport),
@@ -110,28 +121,30 @@ def init(
 
 def prepare(answers: Answers) -> str | None:
     """Write the files, create the database; return its revision.  A failure removes the files."""
+    files = {answers.config: configuration(answers)}
+    if answers.kind != TRIAL:
+        login = f"{htpasswd.entry(answers.user, answers.password)}\n"
+        files = {answers.logins: login} | files
     with contextlib.ExitStack() as undo:
-        for path, text in _files(answers):
+        for path, text in files.items():
             _write(path, text)
             undo.callback(path.unlink, missing_ok=True)
-        revision = _create_database(answers)
+        # state dir, key and schema, checked as ``bloomery db check`` does
+        config_files = (str(answers.config),)
+        settings, home = conf.load(config_files), StateDir(answers.state_dir)
+        with home:
+            database = home.open_database(settings.database)
+            if database.is_sqlite:
+                schema.prepare(database)
+            else:
+                schema.upgrade(database)
+            home.recognise(database)
+            home.sealer(database)
+            schema.require_head(database, state_dir=home.path, config_files=config_files)
+            revision = schema.revision_of(database)
+            database.close()
         undo.pop_all()
     return revision
-
-
-def _asked_kind() -> str:
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"cannot ask: name --kind, one of {', '.join(_KINDS)}")
-    for kind, meaning in _KINDS.items():
-        click.echo(f"{kind:6} {meaning}")
-    answer: str = click.prompt("What is it for?", type=click.Choice(list(_KINDS)), default=TRIAL)
-    return answer
-
-
-def _password(file: TextIO | None) -> str:
-    if file is not None:
-        return file.readline().rstrip("\n")
-    return groups.ask_password("Password of the login", "name --password-file", twice=True)
 
 
 def _server(kind: str, option: str, url: str | None) -> str | None:
@@ -143,12 +156,6 @@ def _server(kind: str, option: str, url: str | None) -> str | None:
     if kind != HOSTS and url:
         raise click.UsageError(f"{option} is for --kind {HOSTS}")
     return url
-
-
-def _files(answers: Answers) -> Iterator[tuple[Path, str]]:
-    if answers.kind != TRIAL:
-        yield answers.logins, f"{htpasswd.entry(answers.user, answers.password)}\n"
-    yield answers.config, _config(answers)
 
 
 def _write(path: Path, text: str) -> None:
@@ -164,44 +171,12 @@ def _write(path: Path, text: str) -> None:
         raise errors.CannotStart(reason=f"cannot write {path}: {exc.strerror}") from exc
 
 
-def _create_database(answers: Answers) -> str | None:
-    """Create state dir, key and schema, and check them as ``bloomery db check`` does."""
-    files = (str(answers.config),)
-    settings, home = conf.load(files), StateDir(answers.state_dir)
-    with home:
-        database = home.open_database(settings.database)
-        if database.is_sqlite:
-            schema.prepare(database)
-        else:
-            schema.upgrade(database)
-        home.recognise(database)
-        home.sealer(database)
-        schema.require_head(database, state_dir=home.path, config_files=files)
-        revision = schema.revision_of(database)
-        database.close()
-    return revision
-
-
-# ------------------------------------------------------------------------------ configuration
-
-
-def _config(answers: Answers) -> str:
-    sections = {"DEFAULT": _default(answers), "api": _api(answers)}
-    if answers.database:
-        url = "the database that all hosts share"
-        sections["database"] = {"connection": (url, answers.database)}
-    parts = ["# Written by bloomery init. `bloomery config sample` prints every option."]
-    for name, lines in sections.items():
-        parts.append(f"\n[{name}]")
-        for option, (comment, value) in lines.items():
-            parts += [f"# {comment}", f"{option} = {value.replace('$', '$$')}"]
-    return "\n".join(parts) + "\n"
-
-
-def _default(answers: Answers) -> Lines:
-    lines: Lines = {"auth_strategy": ("noauth: no logins, on loopback only", "noauth")}
+def configuration(answers: Answers) -> str:
+    """Return the text of bloomery.conf, each option under a comment."""
+    default: Lines = {"auth_strategy": ("noauth: no logins, on loopback only", "noauth")}
+    api = {"host_ip": ("both APIs listen here; 0.0.0.0: on every address", answers.address)}
     if answers.kind != TRIAL:
-        lines = {
+        default = {
             "auth_strategy": (
                 "logins of a file; or keystone: bloomery config sample prints its options",
                 "http_basic",
@@ -211,18 +186,21 @@ def _default(answers: Answers) -> Lines:
                 str(answers.logins),
             ),
         }
-    lines["enabled_hardware_types"] = (
+        api["enable_ssl_api"] = ("true serves TLS, with cert_file and key_file", "false")
+    default["enabled_hardware_types"] = (
         "hardware types: fake-hardware, redfish, idrac, ipmi, manual-management",
         ",".join(answers.hardware),
     )
     if answers.transport:
-        lines["rpc_transport"] = ("calls between hosts go through RabbitMQ", "oslo")
-        lines["transport_url"] = ("the message broker that all hosts share", answers.transport)
-    return lines
-
-
-def _api(answers: Answers) -> Lines:
-    lines = {"host_ip": ("both APIs listen here; 0.0.0.0: on every address", answers.address)}
-    if answers.kind != TRIAL:
-        lines["enable_ssl_api"] = ("true serves TLS, with cert_file and key_file", "false")
-    return lines
+        default["rpc_transport"] = ("calls between hosts go through RabbitMQ", "oslo")
+        default["transport_url"] = ("the message broker that all hosts share", answers.transport)
+    sections = {"DEFAULT": default, "api": api}
+    if answers.database:
+        url = "the database that all hosts share"
+        sections["database"] = {"connection": (url, answers.database)}
+    parts = ["# Written by bloomery init. `bloomery config sample` prints every option."]
+    for name, lines in sections.items():
+        parts.append(f"\n[{name}]")
+        for option, (comment, value) in lines.items():
+            parts += [f"# {comment}", f"{option} = {value.replace('$', '$$')}"]
+    return "\n".join(parts) + "\n"

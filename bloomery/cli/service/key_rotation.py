@@ -84,37 +84,30 @@ class Rotation:
         key_id, former = self._settings()
         self.say(f"key {key_id} seals; values of key {former} are sealed anew")
         self.wait(settle_s)
-        self._reseal(former)
+        rows = self._pass(former)
+        while True:  # until the flows of a pass have left nothing to the next one
+            self._wait_for_flows()
+            count = self._pass(former)
+            rows += count
+            if not count:
+                break
+        self.say(f"{rows} rows were sealed anew")
         key_file.replace(self.file.path, self.file.read()[:1])
         self.db.transact(_forget)
         self.say(f"key {former} is gone from {self.file.path}")
-
-    def _reseal(self, former: str) -> None:
-        """Pass over the rows until the flows of a pass have left nothing to the next one."""
-        rows = self._pass(former)
-        while True:
-            self._outlast_flows()
-            again = self._pass(former)
-            rows += again
-            if not again:
-                break
-        self.say(f"{rows} rows were sealed anew")
 
     def _pass(self, former: str) -> int:
         return sealed_values.reseal(
             self.db, self.sealer, former, on_batch=self.on_batch, batch=self.batch
         )
 
-    def _outlast_flows(self) -> None:
+    def _wait_for_flows(self) -> None:
         """Wait for the flows of now: they may write values that they have read before the pass."""
-        flows, is_announced = self._flows(), False
+        flows = self._flows()
+        if flows:
+            nodes = ", ".join(sorted(node for node, _ in flows)[:5])
+            self.say(f"waiting for the flows of {len(flows)} locked nodes to end, such as {nodes}")
         while flows:
-            if not is_announced:
-                nodes = ", ".join(sorted(node for node, _ in flows)[:5])
-                self.say(
-                    f"waiting for the flows of {len(flows)} locked nodes to end, such as {nodes}"
-                )
-                is_announced = True
             self.wait(_POLL_S)
             flows &= self._flows()
 

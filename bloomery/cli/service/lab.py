@@ -7,7 +7,7 @@ import resource
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import yaml
@@ -24,7 +24,7 @@ from bloomery.orchestration.template import parse
 EXAMPLE: Final = Path(scenario.__file__).with_name("example.yaml")
 _OF_ONE_GROUP: Final = ("nodes", "apart", "power_seconds", "answer_seconds", "model")
 _IDLE_S: Final = 300.0
-_SHOWN: Final = 100  # machines that are printed
+_MOST_LINES: Final = 100  # machines that are printed
 
 
 @click.group(cls=groups.Group)
@@ -101,30 +101,34 @@ def up(
             name="sim", count=nodes, apart=apart, power_s=power_seconds, answer_s=answer_seconds,
             model=model, idle_s=_IDLE_S, agent=agent,
         )  # fmt: skip
-        played = Scenario(groups=(group,))
+        site = Scenario(groups=(group,))
     else:
-        _refuse_options(ctx)
-        played = read(file, api)
-    _allow_open_files()
+        for option in _OF_ONE_GROUP:  # a scenario has keys for these
+            if ctx.get_parameter_source(option) is not ParameterSource.DEFAULT:
+                name = option.replace("_", "-")
+                raise click.UsageError(
+                    f"cannot use --{name} with --scenario: write it into the file"
+                )
+        site = read(file, api)
+    # each BMC and each agent has a port
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         tempfile.TemporaryDirectory(prefix="bloomery-lab-") as folder,
-        Simulation(played, folder=Path(folder), port=port) as simulation,
+        Simulation(site, folder=Path(folder), port=port) as simulation,
     ):
         try:
             if write is not None:
-                _write(simulation.nodes(), write)
-            tell(simulation.rack)
+                try:
+                    write.write_text(json.dumps({"nodes": simulation.nodes()}, indent=1))
+                except OSError as exc:
+                    raise errors.CannotStart(
+                        reason=f"cannot write {write}: {exc.strerror}; choose another --write"
+                    ) from exc
+            echo_rack(simulation.rack)
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("\nthe rack is off")
-
-
-def _refuse_options(ctx: click.Context) -> None:
-    """Raise UsageError for options that a scenario has keys for."""
-    for option in _OF_ONE_GROUP:
-        if ctx.get_parameter_source(option) is not ParameterSource.DEFAULT:
-            name = option.replace("_", "-")
-            raise click.UsageError(f"cannot use --{name} with --scenario: write it into the file")
 
 
 def read(file: Path, api: str | None = None) -> Scenario:
@@ -155,12 +159,6 @@ def _refuse_doubles(file: Path, node: yaml.Node | None) -> None:
             _refuse_doubles(file, value)
 
 
-def _allow_open_files() -> None:
-    """Raise the soft limit of open files: each BMC and each agent has a port."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 @lab.command()
 def example() -> None:
     """Print a scenario file with a comment for each key."""
@@ -174,35 +172,22 @@ def list_models() -> None:
         click.echo(f"{model.name:17}{model.about}")
 
 
-def tell(built: rack.Rack) -> None:
+def echo_rack(servers: rack.Rack) -> None:
     """Print the machines and the commands to enrol one."""
-    click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
-    for machine in built.machines[:_SHOWN]:
+    machines, address = servers.machines, servers.address
+    click.echo(f"{len(machines)} servers at {address}; user admin, password password\n")
+    for machine in machines[:_MOST_LINES]:
         click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")
-    if (more := len(built.machines) - _SHOWN) > 0:
+    if (more := len(machines) - _MOST_LINES) > 0:
         click.echo(f"and {more} more; --write FILE names all")
-    click.echo(f"\nWhat happens: {built.address}/lab")
-    if built.machines:
-        _tell_first(built)
+    click.echo(f"\nWhat happens: {address}/lab")
+    if machines:
+        click.echo("\nEnrol the first one, and deploy it with any URL of an ISO, with:\n")
+        click.echo(enrolment(machines[0]))
+        click.echo(deployment(machines[0]))
+        click.echo(f"\nWhat happened to it: curl {address}/lab/systems/{machines[0].uuid}")
+        click.echo(f"Faults on request:   curl {address}/lab/faults")
     click.echo("\nCtrl-C switches the rack off.")
-
-
-def _tell_first(built: rack.Rack) -> None:
-    click.echo("\nEnrol the first one, and deploy it with any URL of an ISO, with:\n")
-    click.echo(enrolment(built.machines[0]))
-    click.echo(deployment(built.machines[0]))
-    click.echo(f"\nWhat happened to it: curl {built.address}/lab/systems/{built.machines[0].uuid}")
-    click.echo(f"Faults on request:   curl {built.address}/lab/faults")
-
-
-def _write(nodes: list[dict[str, Any]], file: Path) -> None:
-    """Write a file that ``bloomery enrol`` reads.  Raises CannotStart."""
-    try:
-        file.write_text(json.dumps({"nodes": nodes}, indent=1))
-    except OSError as exc:
-        raise errors.CannotStart(
-            reason=f"cannot write {file}: {exc.strerror}; choose another --write"
-        ) from exc
 
 
 def enrolment(machine: rack.Machine) -> str:

@@ -178,15 +178,8 @@ def conductor(
     ctx: click.Context, state_dir: Path, config_files: tuple[str, ...], verbose: bool
 ) -> None:
     """Run a conductor in a process of its own, on the database of a server."""
-    if ctx.invoked_subcommand is None:
-        _run_conductor(state_dir, config_files, verbose=verbose)
-
-
-conductor.add_command(list_conductors)
-conductor.add_command(drain)
-
-
-def _run_conductor(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
     settings = process.begin(config_files, verbose=verbose)
     shutdown = process.Shutdown().listen().hear_conductor_signals()
     with process.ends_here():
@@ -204,6 +197,10 @@ def _run_conductor(state_dir: Path, config_files: tuple[str, ...], *, verbose: b
         alone.stop(
             shutdown.grace_s(settings), stays_online=shutdown.restarts, drains=shutdown.drains
         )
+
+
+conductor.add_command(list_conductors)
+conductor.add_command(drain)
 
 
 @click.command()

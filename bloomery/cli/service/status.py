@@ -39,12 +39,7 @@ def status(ctx: click.Context, name: str | None, as_json: bool) -> None:
     problems = status_text.problems(document)
     if as_json:
         click.echo(json.dumps({**document, "problems": problems}, indent=2))
-    else:
-        _print(document, problems)
-    raise SystemExit(bool(problems))
-
-
-def _print(document: status_text.Json, problems: list[str]) -> None:
+        raise SystemExit(bool(problems))
     from rich.table import Table
     from rich.text import Text
 
@@ -59,6 +54,7 @@ def _print(document: status_text.Json, problems: list[str]) -> None:
     for problem in problems:
         console.print(Text(f"  - {terminal.visible(problem)}"))
     console.print(table)
+    raise SystemExit(bool(problems))
 
 
 @status.command()

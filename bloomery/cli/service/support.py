@@ -86,31 +86,22 @@ def write(path: Path, sources: Sources) -> dict[str, str]:
         ) from exc
     try:
         with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
-            return _write_parts(bundle, sources)
+            masker, missing = Masker(_secrets_of(sources)), {}
+            for name, read in _parts(sources).items():
+                try:
+                    member, text = name, masker.masked(read())
+                except (errors.Failure, OSError, ValueError) as exc:
+                    member = f"{name}.error"
+                    text = missing[name] = masker.masked(errors.brief(exc))
+                content, info = text.encode(), tarfile.TarInfo(f"bloomery-support/{member}")
+                info.size, info.mode, info.mtime = len(content), 0o600, int(time.time())
+                bundle.addfile(info, io.BytesIO(content))
+            return missing
     except OSError as exc:
         path.unlink(missing_ok=True)
         raise errors.CannotStart(
             reason=f"cannot write {path}: {exc.strerror}; make room, or name another --output"
         ) from exc
-
-
-def _write_parts(bundle: tarfile.TarFile, sources: Sources) -> dict[str, str]:
-    masker, missing = Masker(_secrets_of(sources)), {}
-    for name, read in _parts(sources).items():
-        try:
-            member, text = name, masker.masked(read())
-        except (errors.Failure, OSError, ValueError) as exc:
-            member = f"{name}.error"
-            text = missing[name] = masker.masked(errors.brief(exc))
-        _add(bundle, member, text)
-    return missing
-
-
-def _add(bundle: tarfile.TarFile, name: str, text: str) -> None:
-    content = text.encode()
-    member = tarfile.TarInfo(f"bloomery-support/{name}")
-    member.size, member.mode, member.mtime = len(content), 0o600, int(time.time())
-    bundle.addfile(member, io.BytesIO(content))
 
 
 # -------------------------------------------------------------------------------------- secrets
@@ -162,20 +153,53 @@ def _declared() -> dict[tuple[str, str], bool]:
 
 
 def _parts(sources: Sources) -> Mapping[str, Callable[[], str]]:
+    """Return the function that reads each part."""
     site = functools.cache(lambda: cloud.find(sources.cloud_name))
-    logs = {
-        f"logs/{number}-{path.name}": functools.partial(_end_of, path)
-        for number, path in enumerate(sources.logs)
-    }
+
+    def configuration() -> str:
+        """Return the options that are set, without the values of secret and unknown ones."""
+        declared, lines = _declared(), []
+        for group, members in conf.read_files(sources.config_files).items():
+            lines.append(f"[{group}]")
+            for name, values in members.items():
+                is_secret = declared.get((group, name.replace("-", "_")))
+                for value in values:
+                    text = {None: _UNDECLARED, True: secrets.MASK, False: value}[is_secret]
+                    lines.append(f"{name} = {text}")
+            lines.append("")
+        return "\n".join(lines) or "no configuration file was named\n"
+
+    def checks() -> str:
+        results = upgrade_checks.run(sources.state_dir, sources.config_files)
+        return _json([each._asdict() for each in results])
+
+    def status() -> str:
+        document = status_text.read(site())
+        return _json({**document, "problems": status_text.problems(document)})
+
+    def nodes_with_problems() -> str:
+        rows = site().nodes.pages("/ext/v1/nodes?limit=1000", "nodes")
+        return _json([row for row in rows if row["cause_code"]])
+
+    def end_of(path: Path) -> str:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - MOST_LOG_BYTES, 0))
+            return file.read().decode(errors="replace")
+
     return {
         "versions.json": _versions,
-        "configuration.ini": lambda: _configuration(sources.config_files),
-        "checks.json": lambda: _checks(sources),
-        "status.json": lambda: _status(site()),
-        "nodes.json": lambda: _nodes(site()),
-        "events.json": lambda: _events(site()),
-        "metrics.txt": lambda: _metrics(site()),
-        **logs,
+        "configuration.ini": configuration,
+        "checks.json": checks,
+        "status.json": status,
+        "nodes.json": nodes_with_problems,
+        "events.json": lambda: _json(
+            site().nodes.get(f"/ext/v1/events?order=desc&limit={MOST_EVENTS}")
+        ),
+        "metrics.txt": lambda: b"".join(site().nodes.stream("/metrics", {})).decode(),
+        **{
+            f"logs/{number}-{path.name}": functools.partial(end_of, path)
+            for number, path in enumerate(sources.logs)
+        },
     }
 
 
@@ -194,49 +218,3 @@ def _versions() -> str:
             "packages": dict(sorted(packages.items())),
         }
     )
-
-
-def _configuration(config_files: Sequence[str]) -> str:
-    """Return the options that are set; the values of secret and of unknown ones are left out."""
-    declared = _declared()
-    lines = []
-    for group, members in conf.read_files(config_files).items():
-        lines.append(f"[{group}]")
-        for name, values in members.items():
-            is_secret = declared.get((group, name.replace("-", "_")))
-            for value in values:
-                shown = {None: _UNDECLARED, True: secrets.MASK, False: value}[is_secret]
-                lines.append(f"{name} = {shown}")
-        lines.append("")
-    return "\n".join(lines) or "no configuration file was named\n"
-
-
-def _checks(sources: Sources) -> str:
-    results = upgrade_checks.run(sources.state_dir, sources.config_files)
-    return _json([each._asdict() for each in results])
-
-
-def _status(site: cloud.Cloud) -> str:
-    status = status_text.read(site)
-    return _json({**status, "problems": status_text.problems(status)})
-
-
-def _nodes(site: cloud.Cloud) -> str:
-    """Return the rows of the nodes that have a problem."""
-    return _json(
-        [row for row in site.nodes.pages("/ext/v1/nodes?limit=1000", "nodes") if row["cause_code"]]
-    )
-
-
-def _events(site: cloud.Cloud) -> str:
-    return _json(site.nodes.get(f"/ext/v1/events?order=desc&limit={MOST_EVENTS}"))
-
-
-def _metrics(site: cloud.Cloud) -> str:
-    return b"".join(site.nodes.stream("/metrics", {})).decode()
-
-
-def _end_of(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - MOST_LOG_BYTES, 0))
-        return file.read().decode(errors="replace")

@@ -62,6 +62,35 @@ class Run:
         )
         return StackLoader(source=old), StackLoader(source=replace(new, name=new.stack_name))
 
+    def simulate(self, life: simulation.Lifecycle) -> simulation.Result:
+        """Create the stack, then update it if requested and the creation succeeds."""
+        loader, update_loader = self.loaders()
+        try:
+            stack = self._ready(loader)
+            update = None if update_loader is None else self._ready(update_loader, before=stack)
+        except errors.Failure as exc:
+            if not self.as_json:
+                raise SystemExit(1) from exc
+            return simulation.Result(status=None, error=results.error_of(exc))
+        result = life.create(stack, rollback=self.rollback)
+        if update is None or result.error is not None:
+            return result
+        if not self.as_json:
+            click.echo(f"{tables.outcome(result, self.timeout_s)}\n\nupdate to {self.file}:")
+        return life.update(update, rollback=self.rollback)
+
+    def _ready(self, loader: StackLoader, before: Stack | None = None) -> Stack:
+        """Return the stack, ready to create, or to update ``before``; report and raise a fault."""
+        try:
+            stack = commands.validated(loader)
+            if before is not None:
+                stack.definition.parameters.check_immutable(before.definition.parameters)
+        except errors.Failure as exc:
+            commands.report(exc, loader)
+            raise
+        stack.timeout_s = self.timeout_s
+        return stack
+
 
 class Monotonic:
     """A ``simulation.Clock`` in real time, for ``--real-time``."""
@@ -138,60 +167,29 @@ class LateSite:
     help="How long an action on the stack may take, by its own clock: seconds, or 15m, 4h.",
 )
 @click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
-def run(**words: Any) -> None:
+def run(**options: Any) -> None:
     """Create the stack of FILE in memory: print events, states and outputs.
 
     With --from the stack is created from OLD, and updated to FILE. Time is simulated unless
     --real-time is given: an hour of waiting takes no time.
     """
-    asked = Run(**words)
-    clock = Monotonic() if asked.real_time else simulation.SimulatedClock()
-    on_event = tables.quiet if asked.as_json else tables.Events(click.echo, clock.now())
+    order = Run(**options)
+    clock = Monotonic() if order.real_time else simulation.SimulatedClock()
+    on_event = tables.quiet if order.as_json else tables.Events(click.echo, clock.now())
     shared = simulation.Simulation(clock=clock, on_event=on_event)
     with contextlib.ExitStack() as until_exit:
         shared.site = LateSite(clock=clock, is_live=shared.is_live, until_exit=until_exit)
         try:
-            result = _simulated(asked, simulation.Lifecycle(shared))
+            result = order.simulate(simulation.Lifecycle(shared))
         except KeyboardInterrupt:
             result = None  # running actions are cancelled and printed once this exception is gone
     if result is None:
         result = tables.interrupted(shared.events)
     text = (
         commands.json_text(result.document())
-        if asked.as_json
-        else tables.outcome(result, asked.timeout_s)
+        if order.as_json
+        else tables.outcome(result, order.timeout_s)
     )
     click.echo(text)
     if result.error is not None:
         raise SystemExit(groups.INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
-
-
-def _simulated(asked: Run, life: simulation.Lifecycle) -> simulation.Result:
-    """Create the stack, then update it if requested and the creation succeeds."""
-    loader, later = asked.loaders()
-    try:
-        stack = _ready(asked, loader)
-        update = None if later is None else _ready(asked, later, before=stack)
-    except errors.Failure as exc:
-        if not asked.as_json:
-            raise SystemExit(1) from exc
-        return simulation.Result(status=None, error=results.error_of(exc))
-    result = life.create(stack, rollback=asked.rollback)
-    if update is None or result.error is not None:
-        return result
-    if not asked.as_json:
-        click.echo(f"{tables.outcome(result, asked.timeout_s)}\n\nupdate to {asked.file}:")
-    return life.update(update, rollback=asked.rollback)
-
-
-def _ready(asked: Run, loader: StackLoader, before: Stack | None = None) -> Stack:
-    """Return the stack, ready to create, or to update ``before``; report a fault and raise it."""
-    try:
-        stack = commands.validated(loader)
-        if before is not None:
-            stack.definition.parameters.check_immutable(before.definition.parameters)
-    except errors.Failure as exc:
-        commands.report(exc, loader)
-        raise
-    stack.timeout_s = asked.timeout_s
-    return stack

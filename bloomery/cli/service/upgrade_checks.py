@@ -5,7 +5,7 @@ A check that needs the database is skipped where the database does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -47,28 +47,21 @@ def run(state_dir: Path, config_files: Sequence[str]) -> list[Result]:
         settings = conf.load(config_files)
     except errors.CannotStart as exc:
         return [Result("configuration", "failure", str(exc))]
-    return [_options(config_files), *_of_database(settings, config_files, StateDir(state_dir))]
-
-
-def _options(config_files: Sequence[str]) -> Result:
-    unknown = conf.unknown(config_files)
-    if unknown:
-        return Result("configuration", "warning", f"no effect: {', '.join(unknown)}")
-    return Result("configuration", "success", "every option has an effect")
-
-
-def _of_database(settings: Conf, config_files: Sequence[str], home: StateDir) -> Iterator[Result]:
+    checks = [Result("configuration", "success", "every option has an effect")]
+    if unknown := conf.unknown(config_files):
+        checks = [Result("configuration", "warning", f"no effect: {', '.join(unknown)}")]
+    home = StateDir(state_dir)
     try:
         db = home.existing_database(settings.database)
         revision = schema.revision_of(db)
     except errors.Failure as exc:
-        yield Result("database", "failure", str(exc))
-        return
+        return [*checks, Result("database", "failure", str(exc))]
     site = Site(settings=settings, config_files=config_files, home=home, db=db)
-    yield _schema(site, revision)
+    checks.append(_schema(site, revision))
     if revision == schema.HEAD:
-        yield from (look(site) for look in _CHECKS)
+        checks += (check(site) for check in _CHECKS)
     db.close()
+    return checks
 
 
 def _schema(site: Site, revision: str | None) -> Result:
@@ -93,11 +86,12 @@ def _conductors(site: Site) -> Result:
     """Compare the releases of living conductors with this one."""
     with site.db.read() as conn:
         living = [each for each in conductors.list_all(conn) if each.incarnation is not None]
-    others = {
-        each.hostname: release
-        for each in living
-        if (release := _release(each.process)) != bloomery.__version__
-    }
+    releases = {}
+    for each in living:
+        identity = process_identity.decoded(each.process)
+        unknown = "a release that does not tell its name"
+        releases[each.hostname] = (identity and identity.release) or unknown
+    others = {host: each for host, each in releases.items() if each != bloomery.__version__}
     if not others:
         text = f"{len(living)} run, all with release {bloomery.__version__}"
         return Result("conductors", "success", text)
@@ -105,11 +99,6 @@ def _conductors(site: Site) -> Result:
     if site.settings.default.pin_release_version is None:
         text += "; set [DEFAULT]pin_release_version for this release until they are upgraded"
     return Result("conductors", "warning", text)
-
-
-def _release(process: str | None) -> str:
-    identity = process_identity.decoded(process)
-    return (identity and identity.release) or "a release that does not tell its name"
 
 
 def _ring(site: Site) -> Result:

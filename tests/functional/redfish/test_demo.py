@@ -11,7 +11,7 @@ import pytest
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, create
 from bloomery.cli.service import demo
-from bloomery.cli.service.demo_life import DemoLife
+from bloomery.cli.service.demo import DemoLife
 from bloomery.cli.stacks import StackRun, StackStuck
 from bloomery.lab import rack
 from tests.kit.servers.orchestration import Orchestration
@@ -77,7 +77,7 @@ def test_the_rack_keeps_living(tmp_path: Path) -> None:
         }
         assert "locked by another session" in api.get("/ext/v1/nodes/rack-1-u4/why")["cause"]
         for verb, state in (("active", "active"), ("deleted", "available")):
-            assert life.take_turn()
+            assert life.wait_and_order()
             wait_for(lambda state=state: _state(api, "rack-1-u1") == state, verb, timeout_s=30)
         Fleet(api, ["rack-1-u4"]).take("active", "active")  # as its page offers
 

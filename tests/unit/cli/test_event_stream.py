@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli import event_stream
-from bloomery.cli.client import ApiError
+from bloomery.cli.client import ApiError, follow_events
 
 
 def frame(number: int) -> list[bytes]:
@@ -40,7 +39,7 @@ def refusal(status: int | None) -> ApiError:
 
 
 def follow(server: Any, count: int, since: int | None = None) -> list[int]:
-    events = event_stream.follow(server, {}, since, pause=lambda seconds: None)
+    events = follow_events(server, {}, since, pause=lambda seconds: None)
     return [event["id"] for event in itertools.islice(events, count)]
 
 

@@ -19,7 +19,7 @@ from bloomery.lab.rack import Rack
 
 def test_a_rack_says_how_to_enrol_its_machines(capsys):
     with Rack(2) as rack:
-        lab.tell(rack)
+        lab.echo_rack(rack)
     said = capsys.readouterr().out
     for machine in rack.machines:
         assert f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}" in said
@@ -65,7 +65,7 @@ def test_the_makes_are_listed_with_what_they_are():
 
 def test_a_rack_of_a_make_stands_apart_and_is_enrolled_by_its_own_paths(capsys):
     with Rack(2, model="dell-idrac") as rack:
-        lab.tell(rack)
+        lab.echo_rack(rack)
     said = capsys.readouterr().out
     assert len({machine.address for machine in rack.machines}) == 2
     assert "--driver-info redfish_system_id=/redfish/v1/Systems/System.Embedded.1 " in said
