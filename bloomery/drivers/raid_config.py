@@ -11,6 +11,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from bloomery import errors
+from bloomery.model.node import Node
 from bloomery.model.rules import attributes
 
 _LEVELS: Final = ["JBOD", "0", "1", "2", "5", "6", "1+0", "5+0", "6+0"]
@@ -102,3 +103,19 @@ def check(config: Mapping[str, Any]) -> None:
             reason=f"RAID config validation error: at most one of logical_disks may have "
             f"is_root_volume, not {len(roots)}",
         )
+
+
+def target_of(node: Node) -> Mapping[str, Any]:
+    """Return the configuration that the node asks for.  Raises MissingParameterValue."""
+    if not node.target_raid_config:
+        raise errors.MissingParameterValue(
+            reason=f"node {errors.name_of(node)} has no target_raid_config: PUT states/raid sets "
+            "it",
+        )
+    return node.target_raid_config
+
+
+def select(config: Mapping[str, Any], *, root: bool, others: bool) -> list[dict[str, Any]]:
+    """Return the root volume of a configuration, the other volumes, or both."""
+    disks = config.get("logical_disks") or ()
+    return [disk for disk in disks if (root if disk.get("is_root_volume") else others)]

@@ -10,8 +10,8 @@ _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "wrong version number"
 _TLS_ALERT: Final = "\x15\x03"  # the first bytes of a TLS alert
 
 
-def explain(words: str) -> str | None:
+def explain(message: str) -> str | None:
     """Return what the server speaks; None where the error has another cause."""
-    if any(part in words for part in _NO_TLS):
+    if any(part in message for part in _NO_TLS):
         return PLAIN_HTTP
-    return ONLY_TLS if _TLS_ALERT in words else None
+    return ONLY_TLS if _TLS_ALERT in message else None

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 115_315,
+    "lines of the product": 115_282,
     "lines of the tests": 135_191,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8531,
-    "lines of bloomery/drivers": 15_651,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_618,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2153,
     "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
@@ -48,8 +48,8 @@ LIMITS = {
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
     "files of the product": 711,
-    "functions": 7685,
-    "functions of under ten lines, per mille": 792,  # long functions of revisions are gone
+    "functions": 7677,
+    "functions of under ten lines, per mille": 791,  # long functions of revisions are gone
     "one-caller helpers": 600,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, raid_config, steps
 from bloomery.drivers.fake.behaviour import FakeInterface
 from bloomery.outcome import DONE, Done, Outcome
 
@@ -75,12 +74,7 @@ class FakeRaid(FakeInterface, base.Raid):
         create_nonroot_volumes: bool = True,
     ) -> Outcome:
         """Create the volumes of ``target_raid_config``."""
-        target = task.node.target_raid_config
-        if not target:
-            raise errors.MissingParameterValue(
-                reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
-                "states/raid sets it",
-            )
+        target = raid_config.target_of(task.node)
         return self._create(
             task, "create_configuration", target, create_root_volume, create_nonroot_volumes
         )
@@ -96,7 +90,7 @@ class FakeRaid(FakeInterface, base.Raid):
     ) -> Outcome:
         """Create these volumes, in addition to the existing ones or in their place."""
         self.validate_raid_config(task, raid_config)
-        kept = [] if delete_existing else _volumes(task.node.raid_config)
+        kept = [] if delete_existing else task.node.raid_config.get("logical_disks") or ()
         return self._create(
             task, "apply_configuration", raid_config, create_root_volume, create_nonroot_volumes,
             kept,
@@ -111,7 +105,7 @@ class FakeRaid(FakeInterface, base.Raid):
         self, task: base.DriverTask, method: str, config: Mapping[str, Any], root: bool,
         others: bool, kept: Sequence[Json] = (),
     ) -> Outcome:  # fmt: skip
-        chosen = [v for v in _volumes(config) if (root if v.get("is_root_volume") else others)]
+        chosen = raid_config.select(config, root=root, others=others)
         volumes = [*kept, *(volume for volume in chosen if volume not in kept)]
         node = {"raid_config": {"logical_disks": volumes}}
         return self.act(task, method) or Done(result={"node": node})
@@ -119,7 +113,3 @@ class FakeRaid(FakeInterface, base.Raid):
 
 class FakeStorage(FakeInterface, base.Storage):
     """Volumes that are always attached."""
-
-
-def _volumes(config: Mapping[str, Any]) -> list[Json]:
-    return list(config.get("logical_disks") or [])

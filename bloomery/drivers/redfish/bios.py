@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
@@ -54,14 +54,32 @@ _POST: Final = (  # values of BootProgress during POST; None tells nothing
 
 class RedfishBios(RedfishInterface, base.Bios):
     def cache_bios_settings(self, task: base.DriverTask) -> Done | None:
-        return _settings_result(
-            self.access.read(task, lambda system: settings(system, self.access.documents))
-        )
+        return self._read(task, reads_registry=True)
 
     def cache_bios_values(self, task: base.DriverTask) -> Done | None:
         """Leave the registry out, unless it is cached for the model."""
-        find = self.access.documents.find
-        return _settings_result(self.access.read(task, lambda system: _settings(system, find)))
+        return self._read(task, reads_registry=False)
+
+    def _read(self, task: base.DriverTask, *, reads_registry: bool) -> Done | None:
+        """Read the settings with the attributes of their registry, where it is readable."""
+        documents = self.access.documents
+
+        def read(system: Any) -> list[Json] | None:
+            bios = reading.follow(system, system.json, "Bios")
+            if not bios:
+                return None
+            if reads_registry:
+                registry = _registry(system, bios, documents)
+            else:
+                registry = documents.find(_key(system, bios)) or {}
+            return [
+                {"name": name, "value": None if value is None else str(value)}
+                | registry.get(name, {})
+                for name, value in sorted((bios.get("Attributes") or {}).items())
+            ]
+
+        rows = self.access.read(task, read)
+        return None if rows is None else Done(result={"bios_settings": rows})
 
     @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
@@ -113,37 +131,15 @@ class RedfishBios(RedfishInterface, base.Bios):
         return self.cache_bios_settings(task) or outcome
 
 
-def _settings_result(rows: list[Json] | None) -> Done | None:
-    return None if rows is None else Done(result={"bios_settings": rows})
-
-
-def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
-    """Return the settings by name; None where the system has no BIOS resource.
-
-    Registry attributes are left out where the registry is missing or unreadable.  Machines of one
-    model and BIOS version share it.
-    """
-    return _settings(system, _reader(system, documents))
-
-
-def _reader(system: Any, documents: reading.Documents) -> Callable[[Key], Json]:
-    return lambda key: documents.get(key, lambda: find_registry(system, key[-1]))
-
-
 def _key(system: Any, bios: Json) -> Key:
     machine = (system.manufacturer, system.json.get("Model"), system.bios_version)
     return (*machine, bios.get("AttributeRegistry"))
 
 
-def _settings(system: Any, registry_of: Callable[[Key], Json | None]) -> list[Json] | None:
-    bios = reading.follow(system, system.json, "Bios")
-    if not bios:
-        return None
-    registry = registry_of(_key(system, bios)) or {}
-    return [
-        {"name": name, "value": None if value is None else str(value)} | registry.get(name, {})
-        for name, value in sorted((bios.get("Attributes") or {}).items())
-    ]
+def _registry(system: Any, bios: Json, documents: reading.Documents) -> Json:
+    """Return the registry's attributes, which machines of one model and BIOS version share."""
+    key = _key(system, bios)
+    return documents.get(key, lambda: find_registry(system, key[-1]))
 
 
 def find_registry(system: Any, name: str | None, most: int | None = None) -> dict[str, Json]:
@@ -233,7 +229,7 @@ def _converted(value: Any, like: Any) -> Any:
 def _change(system: Any, documents: reading.Documents, values: Mapping[str, Any]) -> None:
     """Write the settings to the settings resource.  Raises InvalidParameterValue."""
     bios = _bios(system)
-    registry = _reader(system, documents)(_key(system, bios))
+    registry = _registry(system, bios, documents)
     current = bios.get("Attributes") or {}
     attributes = {
         name: _checked(name, value, current, registry.get(name)) for name, value in values.items()

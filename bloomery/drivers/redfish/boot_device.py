@@ -157,8 +157,8 @@ def _shows(system: Any, device: str, mode: str | None, address: str | None = Non
     is_url_shown = "HttpBootUri" in (system.json.get("Boot") or {})
     if address is None or not is_url_shown or "@Redfish.Settings" in system.json:
         return is_here
-    shown, sent = (urllib.parse.urlsplit(url) for url in (address_of(system) or "", address))
-    return is_here and (shown.hostname, shown.path) == (sent.hostname, sent.path)
+    urls = (urllib.parse.urlsplit(url) for url in (address_of(system) or "", address))
+    return is_here and len({(url.hostname, url.path) for url in urls}) == 1
 
 
 def is_hidden(system: Any) -> bool:
@@ -333,8 +333,8 @@ def chosen(system: Any) -> dict[str, Any]:
         persistent = None if following is None else following == first
         return {"boot_device": following, "persistent": persistent}
     enabled = _value(system, "enabled")
-    shown = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
-    target = _value(system, "target") or shown or ""
+    boot = system.json.get("Boot") or {}
+    target = _value(system, "target") or boot.get("BootSourceOverrideTarget") or ""
     for device in TARGETS if enabled != "Disabled" else ():
         # Usb is a CD only where the BMC offers no other one.
         is_alias = _normalized(target) in TARGETS[device] and target != "Usb"
@@ -345,8 +345,8 @@ def chosen(system: Any) -> dict[str, Any]:
 
 def mode_of(system: Any) -> str | None:
     """Return uefi, bios, or None where the BMC does not tell."""
-    shown = (system.json.get("Boot") or {}).get("BootSourceOverrideMode")
-    return _MODES.get(str(_value(system, "mode") or shown).lower())
+    mode = (system.json.get("Boot") or {}).get("BootSourceOverrideMode")
+    return _MODES.get(str(_value(system, "mode") or mode).lower())
 
 
 def _value(system: Any, name: str) -> str | None:
@@ -360,8 +360,8 @@ def modes(system: Any) -> list[str]:
     offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
     if offered is None:
         return list(MODES) if mode_of(system) else []
-    shown = {_MODES.get(str(wire).lower()) for wire in offered}
-    return [name for name in MODES if name in shown]
+    names = {_MODES.get(str(wire).lower()) for wire in offered}
+    return [name for name in MODES if name in names]
 
 
 def set_mode(system: Any, new_mode: str) -> None:

@@ -30,8 +30,8 @@ _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttribut
 class _Connector(sushy_connector.Connector):  # type: ignore[misc]
     """sushy's connector without its own waits and retries.
 
-    A raised HTTPError has ``asked``, (method, path), ``is_login_refused``, ``is_full``: whether it
-    is for want of a session, and ``retry_after_s``.
+    A raised HTTPError has ``request``, (method, path), ``is_login_refused``, ``is_full``: whether
+    it is for want of a session, and ``retry_after_s``.
     """
 
     def __init__(self, account: Account, wire: Wire) -> None:
@@ -57,7 +57,7 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
             return super()._op(method, path, *args, **more)
         except sushy_errors.HTTPError as exc:
             answer = self._session.last
-            exc.asked, exc.retry_after_s = (method, path), answer and answer.retry_after_s
+            exc.request, exc.retry_after_s = (method, path), answer and answer.retry_after_s
             exc.is_login_refused = self._is_login_refused(exc, answer)
             has_sessions = self._auth is not None  # None while the root document is read
             exc.is_full = exc.is_login_refused and has_sessions and self._auth.needs_session()

@@ -330,15 +330,15 @@ class _Update:
             now["stage"] = "switch off" if now["was_off"] else "wait"
             now["waits_until"] = _later(self._entry.get("wait", 0))
             return None
-        shown = f"its BMC has shown it {now['answers']} of {required} times in a row"
+        progress = f"its BMC has shown it {now['answers']} of {required} times in a row"
         if _is_past(now["validates_by"]):
             raise errors.StepFailure(
-                reason=f"{self._component} was updated, and {shown} within "
+                reason=f"{self._component} was updated, and {progress} within "
                 f"{conf.firmware_update_resource_validation_timeout} s",
             )
         return Again(
             after_s=float(max(conf.firmware_update_validation_interval, 0.1)),
-            reason=f"{self._component} is updated: {shown}",
+            reason=f"{self._component} is updated: {progress}",
         )
 
     def _tolerate(self, exc: errors.Failure) -> Again:

@@ -17,8 +17,8 @@ from bloomery.drivers.redfish import reading
 COMPONENTS: Final = ("system", "chassis", "disk")
 _LED: Final = "IndicatorLED"
 _LOCATION: Final = "LocationIndicatorActive"
-_WORDS: Final = {"blinking": "Blinking", "off": "Off", "on": "Lit"}
-_STATES: Final = {word: state for state, word in _WORDS.items()}
+_VALUES: Final = {"blinking": "Blinking", "off": "Off", "on": "Lit"}
+_STATES: Final = {value: state for state, value in _VALUES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Light:
         return self.resource.json.get(_LED) is not None
 
     def facts(self) -> base.Indicator:
-        states = list(_WORDS) if self.blinks else ["off", "on"]
+        states = list(_VALUES) if self.blinks else ["off", "on"]
         return {"readonly": False, "states": states}
 
     def read(self) -> str:
@@ -51,7 +51,7 @@ class Light:
                 reason=f"Invalid state {state[:40]} of {self.name}@{self.component}: "
                 f"it takes {', '.join(allowed)}",
             )
-        value: Any = _WORDS[state] if self.blinks else state == "on"
+        value: Any = _VALUES[state] if self.blinks else state == "on"
         document = {_LED if self.blinks else _LOCATION: value}
         resource = self.resource
         resource._conn.patch(resource.path, data=document, etag=resource._get_etag())  # noqa: SLF001
@@ -64,11 +64,21 @@ def of(system: Any, component: str | None = None) -> Iterator[Light]:
         raise errors.InvalidParameterValue(
             reason=f"Invalid component {component[:40]}: redfish has {', '.join(COMPONENTS)}",
         )
-    for kind in COMPONENTS:
-        if component in (None, kind):
-            for name, resource in _NAMED[kind](system):
-                if _LED in resource.json or isinstance(resource.json.get(_LOCATION), bool):
-                    yield Light(component=kind, name=name, resource=resource)
+
+    def resources() -> Iterator[tuple[str, str, Any]]:
+        if component in (None, "system"):
+            yield "system", str(system.uuid or system.identity), system
+        for chassis in reading.chassis(system) if component in (None, "chassis") else ():
+            yield "chassis", str(chassis.uuid or chassis.identity), chassis
+        if component not in (None, "disk"):
+            return
+        for storage in reading.optional(lambda: list(reading.each(system.storage))) or ():
+            for drive in reading.drives([storage]):
+                yield "disk", f"{storage.identity}:{drive.identity}", drive
+
+    for kind, name, resource in resources():
+        if _LED in resource.json or isinstance(resource.json.get(_LOCATION), bool):
+            yield Light(component=kind, name=name, resource=resource)
 
 
 def find(system: Any, component: str, name: str) -> Light:
@@ -82,21 +92,3 @@ def find(system: Any, component: str, name: str) -> Light:
         reason=f"Unknown indicator {name[:80]} of {component}: "
         f"the machine has {', '.join(names) or 'none'}",
     )
-
-
-def _systems(system: Any) -> Iterator[tuple[str, Any]]:
-    yield str(system.uuid or system.identity), system
-
-
-def _chassis(system: Any) -> Iterator[tuple[str, Any]]:
-    for each in reading.chassis(system):
-        yield str(each.uuid or each.identity), each
-
-
-def _drives(system: Any) -> Iterator[tuple[str, Any]]:
-    for storage in reading.optional(lambda: list(reading.each(system.storage))) or ():
-        for drive in reading.drives([storage]):
-            yield f"{storage.identity}:{drive.identity}", drive
-
-
-_NAMED: Final = {"system": _systems, "chassis": _chassis, "disk": _drives}

@@ -122,9 +122,9 @@ def no_tls(why: str) -> NoAnswer:
         return NoAnswer(
             f"{PLAIN_HTTP}: write http:// in driver_info/redfish_address, or the port of its TLS"
         )
-    words = why.upper().replace(" ", "_")
+    code = why.upper().replace(" ", "_")
     for parts, advice in _TLS_ADVICE.items():
-        if any(part in words for part in parts):
+        if any(part in code for part in parts):
             return NoAnswer(f"TLS refused: {why}; {advice}")
     if "not yet valid" in why:
         return NoAnswer(
@@ -134,10 +134,6 @@ def no_tls(why: str) -> NoAnswer:
         f"TLS refused: {why}; set driver_info/redfish_verify_ca to the CA of its certificate, or "
         "to false"
     )
-
-
-def astray(why: str) -> NoAnswer:
-    return NoAnswer(f"its answer leads away from this BMC: {why}")
 
 
 def _innermost(exc: BaseException) -> str:

@@ -148,7 +148,7 @@ class RedfishPower(RedfishInterface, base.Power):
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
-        missing = reset.missing_states(task.node.driver_internal_info)
+        missing = task.node.driver_internal_info.get(reset.MEMORY) or ()
         return tuple(state for state in _ACTIONS if state not in missing)
 
     def set_power_state(

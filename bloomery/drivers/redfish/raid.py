@@ -50,14 +50,8 @@ class RedfishRaid(RedfishInterface, base.Raid):
         delete_existing: bool = False,
     ) -> Outcome:
         """Create the volumes of ``target_raid_config``."""
-        target = task.node.target_raid_config
-        if not target:
-            raise errors.MissingParameterValue(
-                reason=f"node {errors.name_of(task.node)} has no target_raid_config: PUT "
-                "states/raid sets it",
-            )
-        disks = _chosen(target, root=create_root_volume, others=create_nonroot_volumes)
-        return self._make(task, disks, delete_existing=delete_existing)
+        target = raid_config.target_of(task.node)
+        return self._make(task, target, create_root_volume, create_nonroot_volumes, delete_existing)
 
     @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(
@@ -70,25 +64,26 @@ class RedfishRaid(RedfishInterface, base.Raid):
     ) -> Outcome:
         """Create the volumes of the argument."""
         self.validate_raid_config(task, raid_config)
-        disks = _chosen(raid_config, root=create_root_volume, others=create_nonroot_volumes)
-        return self._make(task, disks, delete_existing=delete_existing)
+        return self._make(
+            task, raid_config, create_root_volume, create_nonroot_volumes, delete_existing
+        )
 
     @steps.out_of_band_step()
     def delete_configuration(self, task: base.DriverTask) -> Outcome:
         """Delete all volumes."""
-        return self._make(task, [], delete_existing=True)
+        return self._make(task, {}, root=False, others=False, delete_existing=True)
 
-    def _make(self, task: base.DriverTask, disks: list[Json], *, delete_existing: bool) -> Outcome:
+    def _make(
+        self, task: base.DriverTask, config: Mapping[str, Any], root: bool, others: bool,
+        delete_existing: bool,
+    ) -> Outcome:  # fmt: skip
         """Run an attempt; an error drops the stored position."""
+        disks = raid_config.select(config, root=root, others=others)
         try:
             return _Change(self, task, disks, delete_existing=delete_existing).run()
         except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
             task.node.driver_internal_info.pop(_MEMORY, None)
             raise
-
-
-def _chosen(config: Mapping[str, Any], *, root: bool, others: bool) -> list[Json]:
-    return [d for d in config["logical_disks"] if (root if d.get("is_root_volume") else others)]
 
 
 class _Change:
@@ -158,19 +153,12 @@ class _Change:
 
     def _delete(self) -> None:
         path = self._memory["delete"][0]
-        collection = path.rpartition("/")[0]
-
-        def work(system: Any) -> tuple[str | None, str | None]:
-            when = volumes.apply_time_of(system, collection)
-            return when, volumes.delete(system, path, when)
-
-        self._note(*self._change(work))
+        self._note(*self._change(lambda system: volumes.delete(system, path)))
         del self._memory["delete"][0]
 
     def _create(self) -> None:
         request = self._memory["create"][0]
-        monitor = self._change(lambda system: volumes.create(system, request))
-        self._note(volumes.when(request), monitor)
+        self._note(*self._change(lambda system: volumes.create(system, request)))
         del self._memory["create"][0]
 
     def _change(self, work: Callable[[Any], T]) -> T:

@@ -77,13 +77,13 @@ def translating(
     def failure(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
         return kind(node=node, address=account.address, reason=reason, **more)
 
-    def clean(words: object) -> str:
+    def clean(text: object) -> str:
         own: tuple[str, ...] = ()
         if account.password is not None:
             basic = basic_credential(account.username or "", account.password)
             own = (basic, account.password, " ".join(account.password.split()))
         hidden = [each for each in (*own, *tokens()) if len(each) >= _LEAST_SECRET]
-        return " ".join(secrets.hide(str(words), hidden).split())[:_MOST_CHARS]
+        return " ".join(secrets.hide(str(text), hidden).split())[:_MOST_CHARS]
 
     try:
         yield
@@ -133,7 +133,7 @@ def _refusal(
 
     The error of a 404 names the driver_info key that names the document.
     """
-    info, (method, path) = exc.extended_info or (), exc.asked
+    info, (method, path) = exc.extended_info or (), exc.request
     ids = [str(each["MessageId"]) for each in info if each.get("MessageId")]
     messages = [str(each["Message"]) for each in info if each.get("Message")]
     ids.append(str(exc.code))  # the specific ones come first

@@ -29,11 +29,6 @@ _INSTEAD: Final = {
 }
 
 
-def missing_states(memory: Mapping[str, Any]) -> Sequence[str]:
-    """Return the power states that the BMC lacked at the last reset."""
-    return tuple(memory.get(MEMORY) or ())
-
-
 def send(system: Any, reset_type: str, memory: dict[str, Any] | None = None) -> None:
     """Send a reset, or one of the same effect where the BMC lacks the type.
 
@@ -43,22 +38,22 @@ def send(system: Any, reset_type: str, memory: dict[str, Any] | None = None) -> 
     allowed = allowed_types(system)
     if memory is not None:
         memory.pop(MEMORY, None)
-        lacking = [str(state) for state, kind in _TYPES.items() if not _word(kind, allowed)]
+        lacking = [str(state) for state, kind in _TYPES.items() if not _supported(kind, allowed)]
         if lacking:
             memory[MEMORY] = lacking
-    word = _word(reset_type, allowed)
-    if word is None:
+    supported = _supported(reset_type, allowed)
+    if supported is None:
         raise errors.InvalidParameterValue(
             reason=f"the BMC offers no {reset_type}: its resets are {', '.join(allowed or ())}"
             f"{_INSTEAD.get(reset_type, '')}",
         )
-    system._conn.post(_action(system)["target"], data={"ResetType": word})  # noqa: SLF001
+    system._conn.post(_action(system)["target"], data={"ResetType": supported})  # noqa: SLF001
 
 
-def _word(reset_type: str, allowed: Sequence[str] | None) -> str | None:
+def _supported(reset_type: str, allowed: Sequence[str] | None) -> str | None:
     if allowed is None:
         return reset_type
-    return next((w for w in (reset_type, *_ELSE.get(reset_type, ())) if w in allowed), None)
+    return next((t for t in (reset_type, *_ELSE.get(reset_type, ())) if t in allowed), None)
 
 
 def _action(system: Any) -> dict[str, Any]:
@@ -73,9 +68,9 @@ def _action(system: Any) -> dict[str, Any]:
 def allowed_types(system: Any) -> list[str] | None:
     """Return the BMC's reset types; None where it does not list them."""
     action = _action(system)
-    words: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
-    if not words and action.get("@Redfish.ActionInfo"):
+    types: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
+    if not types and action.get("@Redfish.ActionInfo"):
         info = reading.optional(reading.fetch, system, action["@Redfish.ActionInfo"]) or {}
         named = [p for p in info.get("Parameters") or () if p.get("Name") == "ResetType"]
-        words = [word for p in named for word in p.get("AllowableValues") or ()]
-    return words or None
+        types = [each for p in named for each in p.get("AllowableValues") or ()]
+    return types or None

@@ -110,10 +110,10 @@ def _type(value: Any) -> str:
 
 def lacking(text: str) -> str | None:
     """Return our sentence for sushy's of a missing or malformed member; None for another one."""
-    words = _MISSING.match(text)
-    if words is None:
+    match = _MISSING.match(text)
+    if match is None:
         return None
-    name, what, path = words.groups()
+    name, what, path = match.groups()
     if what == "missing":
         return f"its document {path} has no {name}"
     return f"its document {path} is not as Redfish has it: see {name}"

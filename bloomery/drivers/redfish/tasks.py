@@ -51,13 +51,13 @@ def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> st
             raise
         return COMPLETED  # BMCs forget tasks that have ended
     task = answer.json() if answer.content else {}
-    word = str(task.get("TaskState") or (COMPLETED if answer.status_code != 202 else "Running"))
-    if word in _FAILED or task.get("TaskStatus") == "Critical":
+    state = str(task.get("TaskState") or (COMPLETED if answer.status_code != 202 else "Running"))
+    if state in _FAILED or task.get("TaskStatus") == "Critical":
         messages = [each.get("Message") for each in task.get("Messages") or () if each]
-        reasons = "; ".join(str(each) for each in messages if each) or word
+        reasons = "; ".join(str(each) for each in messages if each) or state
         reasons = secrets.hide(reasons, hidden)
         raise errors.StepFailure(reason=f"the BMC could not {what}: {reasons[:_MOST_CHARS]}")
-    return word
+    return state
 
 
 def are_at_work(system: Any, paths: Iterable[str], what: str, hidden: Sequence[str] = ()) -> bool:

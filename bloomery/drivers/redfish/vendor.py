@@ -53,8 +53,8 @@ def _check_subscription(info: Mapping[str, Any]) -> None:
 
 
 def _wrong(name: str, value: Any, allowed: str) -> errors.InvalidParameterValue:
-    shown = f"{str(value)[:_MOST_SHOWN]} ({type(value).__name__})"
-    return errors.InvalidParameterValue(reason=f"Invalid {name}: {shown} must be {allowed}")
+    text = f"{str(value)[:_MOST_SHOWN]} ({type(value).__name__})"
+    return errors.InvalidParameterValue(reason=f"Invalid {name}: {text} must be {allowed}")
 
 
 class RedfishVendor(RedfishInterface, base.Vendor):

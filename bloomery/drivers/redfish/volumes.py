@@ -166,17 +166,6 @@ def apply_time(document: Mapping[str, Any]) -> str | None:
     return next((time for time in ("Immediate", ON_RESET) if time in offered), None)
 
 
-def apply_time_of(system: Any, collection: str) -> str | None:
-    """Return ``apply_time`` of the collection at a path."""
-    return apply_time(reading.optional(reading.fetch, system, collection) or {})
-
-
-def when(request: Mapping[str, Any]) -> str | None:
-    """Return the apply time of a request of ``plan``, or None."""
-    time: str | None = request["payload"].get(_APPLY)
-    return time
-
-
 # ------------------------------------------------------------------------------ new volumes
 
 
@@ -266,23 +255,26 @@ def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
 # ------------------------------------------------------------------------------------ requests
 
 
-def create(system: Any, request: Json) -> str | None:
-    """Order a volume, unless one on the same drives exists; return the path of the task.
+def create(system: Any, request: Json) -> tuple[str | None, str | None]:
+    """Order a volume, unless one on the same drives exists; return the apply time and the task.
 
-    None: the volume exists.  So an order with an unknown result may be repeated.
+    None is the task of a volume that exists.  So an order with an unknown result may be repeated.
     """
+    when: str | None = request["payload"].get(_APPLY)
     if any(volume.drives == set(request["drives"]) for volume in existing(system)):
-        return None
+        return when, None
     connection = system.root._conn  # noqa: SLF001
-    return tasks.monitor(connection.post(request["collection"], data=request["payload"]))
+    return when, tasks.monitor(connection.post(request["collection"], data=request["payload"]))
 
 
-def delete(system: Any, path: str, when: str | None) -> str | None:
-    """Delete a volume, if it exists; return the path of the task or None."""
+def delete(system: Any, path: str) -> tuple[str | None, str | None]:
+    """Delete a volume, if it exists; return the apply time and the path of the task."""
     import sushy
 
     connection = system.root._conn  # noqa: SLF001
+    collection = reading.optional(reading.fetch, system, path.rpartition("/")[0]) or {}
+    when = apply_time(collection)
     try:
-        return tasks.monitor(connection.delete(path, data={_APPLY: when} if when else None))
+        return when, tasks.monitor(connection.delete(path, data={_APPLY: when} if when else None))
     except sushy.exceptions.ResourceNotFoundError:
-        return None
+        return when, None

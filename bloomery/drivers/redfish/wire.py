@@ -55,6 +55,7 @@ _OLDEST: Final = {
 }  # fmt: skip
 _LONGEST_RETRY_S: Final = 3600.0  # of a BMC's Retry-After
 _INFO: Final = "@Message.ExtendedInfo"
+_ASTRAY: Final = "its answer leads away from this BMC"
 _MARGIN_S: Final = 1.0  # subtracted from the keep-alive time of the BMC
 
 Reads = dict[str, Any]  # of an attempt: answers by URL, and what ``access`` keeps
@@ -270,7 +271,7 @@ class Wire:
             url = urllib.parse.urljoin(url, location)
             is_same = method in _HARMLESS or answer.status_code in (307, 308)
             if _origin(url) != self._origin or not is_same:  # requests carry credentials
-                raise no_answer.astray(f"redirected to {location}")
+                raise NoAnswer(f"{_ASTRAY}: redirected to {location}")
         else:
             raise NoAnswer(f"its answers lead in a circle: {url}")
         if method == "GET" and answer.status_code == http.client.OK:
@@ -285,7 +286,7 @@ class Wire:
         """Make a request, unless the lease is lost; learn from its answer what the login opens."""
         call, used_at = self.call, self._used_at
         if _origin(url) != self._origin:
-            raise no_answer.astray(f"it points to {urllib.parse.urlsplit(url).netloc}")
+            raise NoAnswer(f"{_ASTRAY}: it points to {urllib.parse.urlsplit(url).netloc}")
         idle_s = 0.0 if used_at is None else call.clock() - used_at
         if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
             self.hang_up()  # connections that were idle for so long may be dead
