@@ -6,7 +6,8 @@ import sys
 
 sys.modules["eventlet"] = None  # type: ignore[assignment]  # before anything could load it
 
-import os  # noqa: E402  the line above comes first
+import gc  # noqa: E402  the line above comes first
+import os  # noqa: E402
 import random  # noqa: E402
 import signal  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
@@ -47,6 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if databases.ON_SERVER and item.get_closest_marker("sqlite"):
             item.add_marker(pytest.mark.skip(reason="it is of SQLite"))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # it lives until the end: neither searches for garbage nor forks copy it
 
 
 def pytest_sessionfinish() -> None:

@@ -119,17 +119,15 @@ def test_whoever_removes_the_lock_file_is_still_refused_the_database(tmp_path: P
             second.open_database(Settings())
 
 
-@pytest.mark.parametrize("named", ["shared.sqlite", "link.sqlite", "hard.sqlite"])
-def test_two_state_dirs_do_not_share_a_database(tmp_path: Path, named: str):
+def test_two_state_dirs_do_not_share_a_database(tmp_path: Path):
     shared = tmp_path / "shared.sqlite"
     with another_process(tmp_path / "one", f"sqlite:///{shared}") as first:
         (tmp_path / "link.sqlite").symlink_to(shared)
         (tmp_path / "hard.sqlite").hardlink_to(shared)
-        with (
-            StateDir(tmp_path / "two") as second,
-            pytest.raises(errors.DatabaseInUse, match=f"process {first.pid} "),
-        ):
-            second.open_database(Settings(connection=f"sqlite:///{tmp_path}/{named}"))
+        with StateDir(tmp_path / "two") as second:
+            for name in ("shared.sqlite", "link.sqlite", "hard.sqlite"):
+                with pytest.raises(errors.DatabaseInUse, match=f"process {first.pid} "):
+                    second.open_database(Settings(connection=f"sqlite:///{tmp_path}/{name}"))
 
 
 def test_the_end_of_a_process_frees_its_database(tmp_path: Path):

@@ -57,7 +57,7 @@ class Clients:
     def _run(self, act: Any) -> None:
         try:
             for number in itertools.count():
-                if self._stopping.is_set():
+                if self._stopping.wait(0.02):
                     return
                 act(number)
                 self.rounds += 1

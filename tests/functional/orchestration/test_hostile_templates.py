@@ -22,7 +22,7 @@ def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def product(at: int) -> Any:
-    return {"repeat": {"template": f"a-b-{at}", "for_each": {"a": NUMBERS, "b": NUMBERS[:900]}}}
+    return {"repeat": {"template": f"a-b-{at}", "for_each": {"a": NUMBERS, "b": NUMBERS[:500]}}}
 
 
 def evaluation(at: int) -> Any:
@@ -40,7 +40,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "template": template({}, parameters={f"p{at}": PATTERN for at in range(20)}),
         "parameters": {f"p{at}": "x" * 5000 for at in range(20)},
     },
-    "product": {"template": template({f"r{at}": value(product(at)) for at in range(2)})},
+    "product": {"template": template({"r": value(product(0))})},
     "evaluation": {"template": template({f"r{at}": value(evaluation(at)) for at in range(4)})},
 }  # fmt: skip
 REFUSED = {"StackValidationFailed", "HTTPBadRequest", "RequestLimitExceeded", "HeavyJobsBusy"}
@@ -55,7 +55,7 @@ def test_api_answers_while_four_hostile_templates_are_validated(tmp_path: Path) 
             for name in names
         ]
         answered = 0
-        while not all(each.done() for each in busy):
+        while wait(busy, timeout=0.05).not_done:
             status, document = site.ask("GET", "/template_versions")
             assert status == 200
             assert document["template_versions"]
@@ -66,7 +66,6 @@ def test_api_answers_while_four_hostile_templates_are_validated(tmp_path: Path) 
             assert status in {200, 400, 503}, document
             if status != 200:
                 assert document["error"]["type"] in REFUSED, document
-        wait(busy)
 
 
 def test_every_hostile_template_is_refused_in_words(tmp_path: Path) -> None:

@@ -349,7 +349,7 @@ BOMBS: dict[str, str] = {
     "as many digits as Python takes, json": '{"a": [' + ",".join(["9" * 4300] * 120) + "]}",
     "many groups of digits": "a: 0" + "_" * BIG,
     "many sixties": "a: 1" + ":1" * (BIG // 2),
-    "100 MB": "a: " + "x" * 100_000_000,
+    "10 MB": "a: " + "x" * 10_000_000,
 }
 
 
