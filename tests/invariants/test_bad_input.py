@@ -10,14 +10,10 @@ from bloomery.http_server import login
 from tests.kit.probes import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
 from tests.kit.sampling import count
 
-EXAMPLES = 3  # of right and of wrong requests, for each operation
 
-
-@pytest.mark.timeout(
-    600
-)  # a minute on two quiet cores; counted, so that a busy machine asks as much
+@pytest.mark.timeout(600)  # a minute on two quiet cores; a busy machine asks as much
 def test_requests_made_from_the_document(target, seed):
-    fuzz_documented.run(target, seed, examples=EXAMPLES)
+    fuzz_documented.run(target, seed, examples=3)
 
 
 def test_other_methods_are_refused(target):

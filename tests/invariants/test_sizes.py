@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 115_282,
-    "lines of the tests": 135_191,  # a row is read again after an event of an older release
+    "lines of the tests": 135_189,  # a row is read again after an event of an older release
     "lines of bloomery": 3561,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
