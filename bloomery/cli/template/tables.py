@@ -87,7 +87,7 @@ def _value(stack: Stack, secrecy: Secrecy, tree: Any) -> Any:
         return [_value(stack, secrecy, value) for value in tree]
     if not isinstance(tree, Function):
         return tree
-    if secrecy.asked(tree):
+    if secrecy.secret_names_in(tree):
         return environment.MASKED
     if any(True for _ in base.references(tree, stack.view)):
         return _call(tree)

@@ -33,7 +33,11 @@ def written(picture: Picture) -> str:
         lines += ("  " * each + "}" for each in range(open_depth, depth, -1))
         open_depth = depth + tree.is_cluster(at)
         indent = "  " * (depth + 1)
-        parts = [_text(part) for part in (box.name, box.kind) if part]
+        parts = [
+            _escaped(part if len(part) <= _NAME_CHARS else f"{part[: _NAME_CHARS - 1]}…")
+            for part in (box.name, box.kind)
+            if part
+        ]
         tooltip = f"tooltip={_quoted(box.name)}"
         if not tree.is_cluster(at):
             label = "\\n".join(parts)
@@ -68,8 +72,8 @@ def _ids(tree: Tree) -> list[str]:
     """Return the keys as IDs, with a number if some characters must be replaced."""
     ids = []
     for at, box in enumerate(tree.boxes):
-        plain = style.clean(box.key)
-        key = plain if plain == box.key else f"{plain} ({at})"
+        clean = style.clean(box.key)
+        key = clean if clean == box.key else f"{clean} ({at})"
         while key != box.key and key in tree.number:
             key += "'"
         ids.append(f'"{_escaped(key)}"')
@@ -78,12 +82,6 @@ def _ids(tree: Tree) -> list[str]:
 
 def _cluster_id(at: int) -> str:
     return f'"cluster_{at - OUTSIDE}"'
-
-
-def _text(text: str) -> str:
-    """Return text for quotes, shortened and with escapes."""
-    text = text if len(text) <= _NAME_CHARS else f"{text[: _NAME_CHARS - 1]}…"
-    return _escaped(text)
 
 
 def _escaped(text: str) -> str:

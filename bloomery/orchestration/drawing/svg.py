@@ -38,7 +38,12 @@ def drawn(picture: Picture) -> str:
     tree = Tree(picture)
     cards = {at: box for at, box in enumerate(tree.boxes) if not tree.is_cluster(at)}
     size = _card_size(list(cards.values()))
-    headers = {at: _header_width(box) for at, box in enumerate(tree.boxes) if at not in cards}
+    headers = {}
+    for at, box in enumerate(tree.boxes):
+        if at not in cards:
+            name, kind = _header(box)
+            names_width = style.width(name, _NAME, bold=True) + style.width(kind, _SMALL)
+            headers[at] = names_width + 16
     arrangement = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
     title = style.shortened(picture.title, 900, _TITLE, bold=True)
     boxes, edges = len(tree.boxes), len(tree.edges)
@@ -115,11 +120,6 @@ def _header(box: Box) -> tuple[str, str]:
     """Return the name and the kind on a cluster, shortened."""
     name = style.shortened(box.name, _CLUSTER_NAME / 2, _NAME, bold=True)
     return name, style.shortened(box.kind, _CLUSTER_NAME / 2, _SMALL)
-
-
-def _header_width(box: Box) -> float:
-    name, kind = _header(box)
-    return style.width(name, _NAME, bold=True) + style.width(kind, _SMALL) + 16
 
 
 def _cluster(box: Box, place: Place, depth: int) -> str:

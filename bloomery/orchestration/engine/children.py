@@ -18,7 +18,7 @@ from bloomery.orchestration.resources import composite, groups, states
 from bloomery.orchestration.resources.base import ending
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.stack import Stack, validate, variants
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
 
@@ -94,7 +94,7 @@ class EngineChildren:
                 has_secret=template.has_secret or current.has_secret,
             )
             parsed = part.stack.tree.template_of(blueprint.document)
-            stack = variants.amended(child.definition, parsed, part.stack)
+            stack = child.definition.amended(parsed, part.stack)
         if template != replace(current, uuid=template.uuid):
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)

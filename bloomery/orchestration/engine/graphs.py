@@ -21,7 +21,7 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources.states import Action
-from bloomery.orchestration.stack import Stack, variants
+from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.template_side import TemplateSide
 
 MAY_CHANGE: Final = frozenset({Verb.UNCHANGED.value, Verb.TAKE_BACK.value})
@@ -86,7 +86,7 @@ def planned(
     rows, leftovers = stack.rows, stack.leftovers
     if stack.partial is not None:
         names, new = stack.partial.names, stack.partial.stack
-        old = variants.only(old, names) if isinstance(old, Stack) else old
+        old = old.only(names) if isinstance(old, Stack) else old
         rows = {name: rows[name] for name in names if name in rows}
         leftovers = {name: leftovers[name] for name in names if name in leftovers}
     existing = ExistingStack.of_rows(old, rows, leftovers)

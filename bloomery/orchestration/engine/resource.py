@@ -31,6 +31,7 @@ class EngineResource(StoredResource, ReadableResource):
     due_s: float | None = None
     queue: str | None = None  # in which it waits; a row that leaves the queue wakes the next
     busy: int = 0  # consecutive checks that gave a reason to wait
+    _kind: type[base.Resource] | None = None
     _resource: base.Resource | None = None
 
     __eq__ = object.__eq__
@@ -46,7 +47,9 @@ class EngineResource(StoredResource, ReadableResource):
 
     @property
     def kind(self) -> type[base.Resource]:
-        return self.definitions.kind(self.name)
+        if self._kind is None:
+            self._kind = self.definitions.kind(self.name)
+        return self._kind
 
     @property
     def has_values(self) -> bool:
@@ -72,7 +75,7 @@ class EngineResource(StoredResource, ReadableResource):
     def set_template(self, definitions: Stack, template_uuid: str) -> None:
         """Switch the resource to the definition and the kind in another template."""
         self.definitions, self.template_uuid = definitions, template_uuid
-        self._resource = None
+        self._kind = self._resource = None
 
     def keep(self, properties: Mapping[str, Any]) -> None:
         """Make the properties of an action those of the resource."""

@@ -389,7 +389,7 @@ def _complete(
     pending = _open_action(row)
     if pending.action is Action.UPDATE and not replace:
         row.type = row.definition.type
-        row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
+        row.requires = tuple(row.definitions.required(row.name))
         if "metadata" in pending.arguments["template"]:
             with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
                 row.metadata = functions.resolve(row.definition.metadata, stack.view())

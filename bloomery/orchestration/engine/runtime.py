@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine.event_sinks import EventSinks
@@ -20,17 +21,7 @@ from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.registry import Kinds
 
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
-
-
-def _utc() -> datetime:
-    return datetime.now(UTC)
-
-
-def _alone() -> int:
-    return 1
+_NOW: Final = functools.partial(datetime.now, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +42,16 @@ class EngineRuntime:
     """
 
     clock: Callable[[], float] = time.monotonic
-    utc: Callable[[], datetime] = _utc
+    utc: Callable[[], datetime] = _NOW
     random: Callable[[], float] = random.SystemRandom().random
-    new_id: Callable[[], str] = _new_id
+    new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     kinds: Kinds | None = None
     operators: Environment | None = None
     limits: Limits = LIMITS
     retries: int = 5  # Heat: action_retry_limit
     poll_s: float = 1.0
     timeout_s: float = 3600  # of stacks without timeout_mins (Heat: stack_action_timeout)
-    engines: Callable[[], int] = _alone
+    engines: Callable[[], int] = lambda: 1
     endpoint: str = ""
     waits_for_hooks: bool = True
     software: Callable[[str], SoftwareStore] | None = None

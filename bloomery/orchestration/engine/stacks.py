@@ -252,9 +252,7 @@ class EngineStack(ReadableStack):
 
     def required(self, name: str) -> tuple[str, ...]:
         """Return the resources that a resource of the current template requires."""
-        if name not in self.template.definitions:
-            return ()
-        return tuple(dict.fromkeys(self.template.required(name)))
+        return tuple(self.template.required(name)) if name in self.template.definitions else ()
 
     def new_row(self, name: str, replaces_uuid: str | None = None) -> EngineResource:
         definition, template_uuid = self.target

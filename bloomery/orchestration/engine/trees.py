@@ -49,6 +49,7 @@ class StackTree:
         self._orders: list[model.Order] = []
         self._accepted: dict[str, model.Stack] = {}
         self._sinks: dict[str, tuple[model.Stack, Declarations]] = {}
+        self._has_sinks = bool(runtime.sinks)
         self._loaded: list[EngineStack] = []  # to be advanced after the pending actions
 
     @classmethod
@@ -118,7 +119,7 @@ class StackTree:
                 stack.open_rows[row.uuid] = row
                 is_idle = row.pending_action.stage is Stage.BACKOFF and row.due_at is not None
                 at_s = self.schedule.clock_s(row.due_at) if is_idle and row.due_at else None
-                self.schedule.step_at(row, self.schedule.now() if at_s is None else at_s)
+                self.schedule.step_at(row, self.runtime.clock() if at_s is None else at_s)
         self.actions.resume(stack)
         if stack.open_traversal is not None:
             self._loaded.append(stack)
@@ -143,11 +144,12 @@ class StackTree:
         """
         schedule = self.schedule
         self._note_sinks()
-        until_s = schedule.now() + TURN_S
+        now_s = self.runtime.clock()
+        until_s = now_s + TURN_S
         begun, schedule.due_next = schedule.due_next, []
         for row in begun:
             if row.pending_action is not None and row.pending_action.stage is not Stage.BACKOFF:
-                schedule.step_at(row, schedule.now())
+                schedule.step_at(row, now_s)
         taken, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
         signals = [each for each in taken if each.kind is model.OrderKind.SIGNAL]
@@ -175,7 +177,7 @@ class StackTree:
     def _step(self, until_s: float) -> None:
         """Step due resources in order of time until ``until_s``, and time out late stacks."""
         schedule = self.schedule
-        while schedule.now() <= until_s and (what := schedule.pop_due()) is not None:
+        while self.runtime.clock() <= until_s and (what := schedule.pop_due()) is not None:
             if isinstance(what, EngineResource):
                 stack = self.stacks.get(what.stack_uuid)
                 if stack is not None and what.pending_action is not None:
@@ -203,7 +205,7 @@ class StackTree:
     def due_at(self) -> float | None:
         """Return the clock time of the next turn; None: when the tree is woken."""
         if self.schedule.due_next or self._orders or self._loaded:
-            return self.schedule.now()
+            return self.runtime.clock()
         return self.schedule.next_due()
 
     def cancel(self) -> None:
@@ -220,7 +222,7 @@ class StackTree:
 
     def _note_sinks(self) -> None:
         """Record the sinks of each stack; a stack that a turn deletes is gone after it."""
-        if self.runtime.sinks:
+        if self._has_sinks:
             for stack in self.stacks.values():
                 environment = stack.definition.definition.environment
                 self._sinks[stack.id] = stack.row, environment.all_sinks()

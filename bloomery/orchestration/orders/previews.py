@@ -77,7 +77,7 @@ def _previewed(
 ) -> Iterator[Any]:
     required_by: dict[str, list[str]] = {}
     for name in stack.definitions:
-        for other in dict.fromkeys(stack.required(name)):
+        for other in stack.required(name):
             required_by.setdefault(other, []).append(name)
     for name, resource in stack.definitions.items():
         child = _child_stack(stack, name)

@@ -15,7 +15,7 @@ from bloomery.orchestration.properties.schema import Status
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import composite, nested
-from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate, variants
+from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
 from bloomery.orchestration.template import kinds, sections, versions
 from bloomery.orchestration.template.dialect import Identity, Section
 from bloomery.orchestration.template.environment import REGISTRY
@@ -45,7 +45,7 @@ def validate_template(
         raw_inputs = inputs.of(ctx, arguments)
         identity = Identity(name="dummy", project_id=ctx.request.project or "")
         with ctx.services.heavy_jobs.enter():
-            stack = variants.relaxed(raw_inputs.stack(ctx, identity))
+            stack = raw_inputs.stack(ctx, identity).relaxed()
             with stack.definition.deadline.started():
                 validate(stack, ValidationLevel.SHAPE)
                 document = _declared(stack)
@@ -108,7 +108,7 @@ def _child(stack: Stack, name: str) -> Stack | None:
         properties = {}  # its template is known all the same
     resource = children.preview(stack, name, properties, {})
     assert isinstance(resource, composite.Composite)
-    return variants.relaxed(children.child_stack(stack, resource))
+    return children.child_stack(stack, resource).relaxed()
 
 
 # ---------------------------------------------------------------------------------- resource types

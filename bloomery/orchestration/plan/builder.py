@@ -76,19 +76,20 @@ class ExistingStack:
 
         ``child``: returns that of a row's child stack.
         """
-        lists = ([row] for row in current.values())
-        rows = {row.stored.uuid: row for each in (*lists, *leftovers.values()) for row in each}
+        stored = {name: row.stored for name, row in current.items()}
+        rows = {stored[name].uuid: row for name, row in current.items()}
+        rows |= {row.stored.uuid: row for each in leftovers.values() for row in each}
         return cls(
-            records={name: row.stored.before_action() for name, row in current.items()},
+            records={name: value.before_action() for name, value in stored.items()},
             leftovers={
                 name: [row.stored.before_action() for row in each]
                 for name, each in leftovers.items()
             },
             live={name: row for name, row in current.items() if row.ready},
             requires={
-                name: row.stored.requires
-                for name, row in current.items()
-                if row.stored.pending_action is not None or name not in old.definitions
+                name: value.requires
+                for name, value in stored.items()
+                if value.pending_action is not None or name not in old.definitions
             },
             side=lambda record: rows[record.uuid].definitions,
             resource=lambda record: rows[record.uuid].resource(),

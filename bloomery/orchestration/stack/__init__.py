@@ -5,8 +5,7 @@
     validate(stack, ValidationLevel.SHAPE)  # as POST validate does
     list(stack.graph)  # the names of the resources, what is required first
 
-stacks       the stack: kinds, dependencies, values for plans
-variants     a stack with fewer resources, another template, or missing values
+stacks       the stack: kinds, dependencies, values for plans, variants
 nesting      nested stacks: their templates, their depth, the number of all resources
 children     previews of the stacks that composite resources own
 template_side  the interface of a stack to plans and secrecy

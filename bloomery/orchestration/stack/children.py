@@ -12,7 +12,7 @@ from typing import Any, Final
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base, composite, groups, nested
 from bloomery.orchestration.stack.stacks import Stack
-from bloomery.orchestration.template.dialect import Identity, Template
+from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions import base as functions
 
@@ -27,17 +27,7 @@ def preview(
     record: base.ResourceState | None = None,
 ) -> base.Resource:
     """Return a resource with these values, without services and with a clock that stands still."""
-    definition = stack.definitions[name]
-    return stack.kind(name)(
-        record or StoredResource(name=name, type=definition.type, uuid=_NIL),
-        properties,
-        _context(stack),
-        update_policy=policy,
-    )
-
-
-def _context(stack: Stack) -> base.ResourceContext:
-    return base.ResourceContext(
+    context = base.ResourceContext(
         stack_name=stack.definition.identity.name,
         stack_id=str(stack.definition.identity.id),
         utc=lambda: 0.0,
@@ -45,6 +35,8 @@ def _context(stack: Stack) -> base.ResourceContext:
         timeout_s=stack.timeout_s,
         limits=stack.definition.limits,
     )
+    record = record or StoredResource(name=name, type=stack.definitions[name].type, uuid=_NIL)
+    return stack.kind(name)(record, properties, context, update_policy=policy)
 
 
 def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
@@ -54,7 +46,15 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
     """
     owner = stack.definitions[resource.record.name]
     depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(resource))][::-1])
-    template = _template_of(stack, resource)
+    if isinstance(resource, nested.NestedStack):
+        template = resource.template
+    else:
+        document = resource.child_document()
+        if isinstance(resource, composite.Membered):  # skip members whose type is not known yet
+            members = groups.members_of(document).items()
+            typed = {name: body for name, body in members if body.get("type")}
+            document = {**document, **groups.document(typed)}
+        template = stack.tree.template_of(document)
     parent_definition = stack.definition
     definition = parent_definition.child(
         template,
@@ -82,19 +82,6 @@ def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
         yield kind.source
     if isinstance(parent, ParentFacade):
         yield from _sources(parent.stack, parent.stack.kind(parent.definition.name))
-
-
-def _template_of(stack: Stack, resource: composite.Composite) -> Template:
-    if isinstance(resource, nested.NestedStack):
-        return resource.template
-    document = resource.child_document()
-    if isinstance(resource, composite.Membered):  # skip members whose type is not known yet
-        members = groups.members_of(document).items()
-        document = {
-            **document,
-            **groups.document({name: body for name, body in members if body.get("type")}),
-        }
-    return stack.tree.template_of(document)
 
 
 class ParentFacade:

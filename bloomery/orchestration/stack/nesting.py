@@ -51,7 +51,11 @@ class Tree:
         ``sources``: the templates of its parents and its own, outermost first.
         """
         if depth >= self.limits.nested_depth:
-            what = f"stacks {depth + 1} deep inside each other{_circle(sources)}"
+            what = f"stacks {depth + 1} deep inside each other"
+            *parents, last = sources or [""]
+            if last in parents:
+                shortest = parents[-1 - parents[::-1].index(last) :]
+                what += f", for {last} contains itself ({' -> '.join([*shortest, last])})"
             raise self.limits.exceeded("nested_depth", "levels", what)
         return depth + 1
 
@@ -103,12 +107,3 @@ class Tree:
     def template_of(self, document: Mapping[str, Any]) -> Template:
         """Return the template of a document that is part of this tree."""
         return versions.template_class(document)(document, self.files, limits=self.limits)
-
-
-def _circle(sources: Sequence[str]) -> str:
-    """Return the text that the last source contains itself, and how; "" if it does not."""
-    *parents, last = sources or [""]
-    if last not in parents:
-        return ""
-    shortest = parents[-1 - parents[::-1].index(last) :]
-    return f", for {last} contains itself ({' -> '.join([*shortest, last])})"

@@ -12,6 +12,7 @@ are masked by ``template/redaction.py``, which looks for the values themselves.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,7 +59,9 @@ class _Tree(NamedTuple):
         return isinstance(self.written, dict) and self.parsed.keys() <= self.written.keys()
 
     def inner(self, key: Any) -> _Tree:
-        return _Tree(self.side, *(_get(each, key) for each in (self.parsed, self.written)))
+        parts = (self.parsed, self.written)
+        inner = (part.get(key) if isinstance(part, Mapping) else None for part in parts)
+        return _Tree(self.side, *inner)
 
 
 class Secrecy:
@@ -112,7 +115,7 @@ class Secrecy:
         """Return the declared parameters that are not secret; of others nothing is known."""
         return self._declared.difference(self.parameters())
 
-    def asked(self, *trees: Any) -> set[str]:
+    def secret_names_in(self, *trees: Any) -> set[str]:
         """Return the hidden parameters and their conditions that trees may name."""
         if not self._names:
             return set()
@@ -121,30 +124,23 @@ class Secrecy:
 
     def _flows(self, name: str, key: str, part: str) -> Reasons:
         """Return where values of hidden parameters are in a part of a resource."""
-        return dict(self._reasons([*self._trees(name, key, part)], (key,)))
-
-    def _trees(self, name: str, key: str, part: str) -> Iterator[_Tree]:
+        trees = []
         for side in self._sides:
-            definition = _definitions(side).get(name)
+            definitions = _definitions(side)
+            definition = definitions.get(name)
             tree = _Tree(side, getattr(definition, part, None), side.written(name, part))
-            if part == PROPERTIES and self._is_key_by_key(side, name, definition):
-                tree = tree.inner(key)
-            elif part == PROPERTIES:  # any key may be anywhere in it
-                tree = _Tree(side, [tree.parsed], [tree.written])
-            yield tree
-
-    def _is_key_by_key(
-        self, side: TemplateSide, name: str, definition: ResourceDefinition | None
-    ) -> bool:
-        """Tell whether the template has each property under its own name.
-
-        A call in place of the whole map prevents that, as do translation rules of the kind.
-        """
-        if definition is None:
-            return bool(_definitions(side))
-        kind = _kind(side, name)
-        is_map = isinstance(definition.properties, dict)
-        return is_map and kind is not None and not kind.translation_rules
+            if part == PROPERTIES:
+                # A call in place of the whole map, or a translation rule of the kind, may put any
+                # key anywhere.
+                is_key_by_key = bool(definitions)
+                if definition is not None:
+                    kind = _kind(side, name)
+                    is_map = isinstance(definition.properties, dict)
+                    is_key_by_key = is_map and kind is not None and not kind.translation_rules
+                whole = _Tree(side, [tree.parsed], [tree.written])
+                tree = tree.inner(key) if is_key_by_key else whole
+            trees.append(tree)
+        return dict(self._reasons(trees, (key,)))
 
     def _reasons(self, trees: Sequence[_Tree], path: Path) -> Iterator[tuple[Path, str]]:
         """Yield path and reason of secrets below ``path``, as deep as all trees are plain maps."""
@@ -160,15 +156,15 @@ class Secrecy:
 
     def _reason(self, tree: _Tree) -> str | None:
         """Return the reason why a tree is secret; None: it is not."""
-        names = self.asked(tree.parsed, tree.written)
+        names = self.secret_names_in(tree.parsed, tree.written)
         if parameters := names.intersection(self._hidden):
             return f"parameter {', '.join(sorted(parameters))} is hidden"
         if names:
             return f"condition {', '.join(sorted(names))} depends on a hidden parameter"
         if not self._reached:
             return None
-        asked = (each.resource for each in self._references(tree.side, tree.parsed))
-        resource = next(filter(self._reached.__contains__, asked), None)
+        resources = (each.resource for each in self._references(tree.side, tree.parsed))
+        resource = next(filter(self._reached.__contains__, resources), None)
         return None if resource is None else f"resource {resource} has a secret"
 
     # ---------------------------------------------------------------------------------- its names
@@ -185,7 +181,11 @@ class Secrecy:
 
     @functools.cached_property
     def _declared(self) -> frozenset[str]:
-        return frozenset(name for side in self._sides for name in _parameters(side))
+        declared: set[str] = set()
+        for side in self._sides:
+            with contextlib.suppress(errors.Failure):  # then all that were given are hidden
+                declared.update(side.parameters)
+        return frozenset(declared)
 
     @functools.cached_property
     def _names(self) -> Collection[str]:
@@ -208,7 +208,7 @@ class Secrecy:
         users = defaultdict[str, set[str]](set)
         for side in self._sides if reached or self._names else ():
             for name, definition in _definitions(side).items():
-                if self.asked(definition.properties, side.written(name, PROPERTIES)):
+                if self.secret_names_in(definition.properties, side.written(name, PROPERTIES)):
                     reached.add(name)
                 for reference in self._references(side, definition.properties):
                     users[reference.resource].add(name)
@@ -222,12 +222,9 @@ class Secrecy:
     def _references(self, side: TemplateSide, tree: Any) -> Iterator[functions.Reference]:
         """Yield references that may reveal secrets.  IDs do so only in plans and nested stacks."""
         for each in functions.references(tree, side.view):
-            if each.attribute is not None or self._is_plan or self._gives_output(each.resource):
+            kinds = [] if each.attribute is not None or self._is_plan else self.kinds(each.resource)
+            if not kinds or any(issubclass(kind, NestedStack) for kind in kinds):
                 yield each
-
-    def _gives_output(self, name: str) -> bool:
-        kinds = self.kinds(name)
-        return not kinds or any(issubclass(kind, NestedStack) for kind in kinds)
 
     def kinds(self, name: str) -> list[type[Resource]]:
         """Return the kinds of a resource, without those that are no longer offered."""
@@ -316,7 +313,7 @@ class Secrecy:
         kinds = secrecy.kinds(owner)
         if any(issubclass(kind, TemplateStack) for kind in kinds):
             is_secret = secrecy.is_secret(owner, "template")
-            return _names_and_types(document, version_key) if is_secret else dict(document)
+            return _masked(document, version_key) if is_secret else dict(document)
         if not any(issubclass(kind, Membered) for kind in kinds):
             return dict(document)
         members = {
@@ -346,13 +343,6 @@ def _definitions(side: TemplateSide) -> Mapping[str, ResourceDefinition]:
         return {}
 
 
-def _parameters(side: TemplateSide) -> Collection[str]:
-    try:
-        return side.parameters
-    except errors.Failure:  # then all that were given are hidden
-        return ()
-
-
 def _kind(side: TemplateSide, name: str) -> type[Resource] | None:
     try:
         return side.kind(name) if name in _definitions(side) else None
@@ -371,8 +361,11 @@ def _texts(tree: Any, declared: Collection[str]) -> Iterator[str | None]:
         if isinstance(part, Function):
             part = {part.name: part.args}
         if isinstance(part, Mapping):
-            if "get_param" in part and not _names_one(part["get_param"], declared):
-                yield None
+            if "get_param" in part:
+                args = part["get_param"]
+                name = args[0] if isinstance(args, list) and args else args
+                if not isinstance(name, str) or name not in declared:
+                    yield None  # another call makes the name, or the call is invalid
             in_call = in_call or len(part) == 1
             waiting += [(inner, in_call) for inner in part.values()]
         elif isinstance(part, list | tuple):
@@ -381,25 +374,12 @@ def _texts(tree: Any, declared: Collection[str]) -> Iterator[str | None]:
             yield part
 
 
-def _names_one(args: Any, declared: Collection[str]) -> bool:
-    """Tell whether the argument of get_param is a declared parameter, alone or before a path.
-
-    Otherwise another call makes the name, or the call is invalid.
-    """
-    name = args[0] if isinstance(args, list) and args else args
-    return isinstance(name, str) and name in declared
-
-
 def _property_of_member(path: Path) -> str | None:
     """Return the member property at a path of a group; None: the path concerns all of them."""
     for prefix in OF_MEMBERS:
         if path[: len(prefix)] == prefix and len(path) > len(prefix):
             return str(path[len(prefix)])
     return None
-
-
-def _get(tree: Any, key: Any) -> Any:
-    return tree.get(key) if isinstance(tree, Mapping) else None
 
 
 # ----------------------------------------------------------------------------------------- values
@@ -420,17 +400,18 @@ def _starred(value: Any, paths: Collection[Path], path: Path) -> Any:
     return value
 
 
-def _names_and_types(document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
+def _masked(document: Mapping[str, Any], version_key: str) -> dict[str, Any]:
     """Return a template with stars for everything but names, types and the version."""
-    return {
-        key: {name: _type_alone(body) for name, body in section.items()}
-        if isinstance(section, Mapping)
-        else (section if key == version_key else MASK)
-        for key, section in document.items()
-    }
-
-
-def _type_alone(body: Any) -> Any:
-    if not isinstance(body, Mapping):
-        return MASK
-    return {key: each if key.lower() == Key.TYPE else MASK for key, each in body.items()}
+    masked: dict[str, Any] = {}
+    for key, section in document.items():
+        masked[key] = section if key == version_key else MASK
+        if isinstance(section, Mapping):
+            entries: dict[str, Any] = {}
+            masked[key] = entries
+            for name, body in section.items():
+                entries[name] = MASK
+                if isinstance(body, Mapping):
+                    entries[name] = dict.fromkeys(body, MASK) | {
+                        part: value for part, value in body.items() if part.lower() == Key.TYPE
+                    }
+    return masked

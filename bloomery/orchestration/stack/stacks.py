@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bloomery import errors
@@ -13,7 +14,7 @@ from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template.definition import Definition, View
-from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.dialect import Key, Section, Template
 from bloomery.orchestration.template.entries import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.redaction import Redaction
@@ -52,6 +53,7 @@ class Stack:
         self.is_counted = is_counted
         self.validated: set[ValidationLevel] = set()  # passed so far, see validation.py
         self._kinds: dict[str, type[Resource]] = {}
+        self._required: dict[str, Sequence[str]] = {}
 
     # -------------------------------------------------------------------------------------- kinds
 
@@ -92,29 +94,25 @@ class Stack:
             raise exc.under(*self.path(name, Key.TYPE)) from exc
 
     def _nested(self, name: str, type_name: str, source: str) -> type[Resource]:
-        environment = self.definition.environment
+        """Return the kind of the template ``source``, and what it replaces for one resource.
+
+        That is the built-in kind, or the template to which the registry maps the type for all.
+        """
+        environment, facade = self.definition.environment, None
+        registry, defaults = environment.registry, environment.parameter_defaults
         try:
-            facade = self._facade(type_name, source)
-            return self.tree.kind(source, facade, environment.parameter_defaults)
+            if (built_in := registry.kind(type_name)) is not None:
+                facade = type_name, built_in
+            else:
+                usual = None
+                with contextlib.suppress(errors.StackValidationFailed):  # no other has the type
+                    usual = registry.find(type_name).template
+                if usual not in {None, source}:
+                    facade = type_name, self.tree.kind(str(usual), None, defaults)
+            return self.tree.kind(source, facade, defaults)
         except errors.InvalidSchemaError as exc:
             word, name = self.path(name)
             raise exc.under(word, f"{name}<{source}>") from exc
-
-    def _facade(self, type_name: str, source: str) -> tuple[str, type[Resource]] | None:
-        """Return type and kind that the template ``source`` replaces for one resource, or None.
-
-        The kind is the built-in one, or the template to which the registry maps the type for all.
-        """
-        environment = self.definition.environment
-        if (built_in := environment.registry.kind(type_name)) is not None:
-            return type_name, built_in
-        try:
-            usual = environment.registry.find(type_name).template
-        except errors.StackValidationFailed:  # nothing but this resource has the type
-            return None
-        if usual in {None, source}:
-            return None
-        return type_name, self.tree.kind(str(usual), None, environment.parameter_defaults)
 
     def path(self, name: str, *keys: Key) -> tuple[str, ...]:
         """Return the path of a resource, or of a key of it, as the template spells it."""
@@ -124,12 +122,14 @@ class Stack:
 
     # --------------------------------------------------------------------------------------- order
 
-    def required(self, name: str) -> Iterator[str]:
-        """Yield the resources that must come before ``name``; names may repeat."""
-        yield from self.definition.required(name)
-        definition = self.definitions[name]
-        if definition.external_id is None:
-            yield from self.kind(name).implicit_dependencies(definition, self.definitions)
+    def required(self, name: str) -> Sequence[str]:
+        """Return the resources that must come before ``name``."""
+        if name not in self._required:
+            names, definition = [*self.definition.required(name)], self.definitions[name]
+            if definition.external_id is None:
+                names += self.kind(name).implicit_dependencies(definition, self.definitions)
+            self._required[name] = tuple(dict.fromkeys(names))
+        return self._required[name]
 
     @functools.cached_property
     def graph(self) -> graph.Graph[str]:
@@ -180,7 +180,7 @@ class Stack:
         """The names that ``view.parameter`` knows."""
         return tuple(self.definition.parameters)
 
-    @property
+    @functools.cached_property
     def hidden(self) -> Collection[str]:
         """The hidden parameters; all of the environment if the schemas cannot be read."""
         nested = self.definition.hidden_defaults
@@ -239,6 +239,34 @@ class Stack:
     def restricted(self, name: str) -> Collection[str]:
         """Return the actions that the environment restricts: ``update``, ``replace``."""
         return self.definition.environment.restricted_actions(name)
+
+    # ------------------------------------------------------------------------------------ variants
+
+    def relaxed(self) -> Stack:
+        """Return the same stack, with parameters that may lack values."""
+        return self if self.definition.lenient else self._with(self.definition.relaxed())
+
+    def only(self, names: Collection[str]) -> Stack:
+        """Return the same stack with no other resources than ``names``."""
+        return self._with(self.definition.only(names), self.validated)
+
+    def amended(self, template: Template, part: Stack) -> Stack:
+        """Return the same stack with another template, which differs in the resources of ``part``.
+
+        Nothing else is parsed or validated again.
+        """
+        return self._with(self.definition.amended(template, part.definition), self.validated)
+
+    def _with(self, definition: Definition, validated: Collection[ValidationLevel] = ()) -> Stack:
+        variant = Stack(
+            definition,
+            tree=self.tree,
+            depth=self.depth,
+            timeout_s=self.timeout_s,
+            is_counted=self.is_counted,
+        )
+        variant.validated.update(validated)
+        return variant
 
 
 class PendingResource:

@@ -15,10 +15,9 @@ from bloomery import errors
 from bloomery.orchestration.properties import presence
 from bloomery.orchestration.properties.presence import NOTHING, Pending
 from bloomery.orchestration.resources import base, composite, nested
-from bloomery.orchestration.stack import children, variants
+from bloomery.orchestration.stack import children
 from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
 from bloomery.orchestration.template import sections
-from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Section
 from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.functions import base as functions
@@ -56,7 +55,7 @@ def _validate(
 ) -> None:
     """Check the stack; ``on_fault`` takes the fault of a resource, and may let the check go on."""
     if level is not ValidationLevel.VALUES:
-        stack = variants.relaxed(stack)
+        stack = stack.relaxed()
     definition = stack.definition
     template = definition.template
     sections.check(template)
@@ -76,35 +75,23 @@ def _validate(
             on_fault(exc)
             unknown.add(name)
     known = [name for name in definition.resources if name not in unknown]
-    _check_names(definition)
+    for name in definition.resources:
+        if name in definition.parameters:
+            reason = f"Duplicate names {name!r}: a parameter is called so; rename one of them"
+            raise sections.fault(reason, template.section_name(Section.RESOURCES), name)
     checker = _Checker(stack, level)
     for name in stack.order if not unknown else known:
         try:
             checker.check(name)
         except errors.Failure as exc:
             on_fault(exc)
-    _check_outputs(stack)
-
-
-def _check_names(definition: Definition) -> None:
-    for name in definition.resources:
-        if name in definition.parameters:
-            word = definition.template.section_name(Section.RESOURCES)
-            reason = f"Duplicate names {name!r}: a parameter is called so; rename one of them"
-            raise sections.fault(reason, word, name)
-
-
-def _check_outputs(stack: Stack) -> None:
-    """Raise the first fault in the values of outputs; a disabled output has none."""
-    template = stack.definition.template
-    for name, output in stack.definition.outputs.items():
+    for name, output in definition.outputs.items():  # a disabled output has no fault
         try:
             functions.validate(output.value, stack.view)
         except errors.Misplaced as exc:
             key = template.features.output_keys[Key.VALUE]
             path = (template.section_name(Section.OUTPUTS), name, key, *exc.path)
-            facts = exc.facts | {"path": path}
-            raise errors.StackValidationFailed(**facts) from exc
+            raise errors.StackValidationFailed(**exc.facts | {"path": path}) from exc
 
 
 class _Checker:
@@ -133,26 +120,7 @@ class _Checker:
         if definition.external_id is not None:
             self._check_external(definition)
             return
-        self._check_functions(definition)
-        self._check_deletion_policy(definition, kind)
-        policy = self._update_policy(definition, kind)
-        resource, pending = self._resource(definition, kind, policy)
-        if resource is not None:
-            self._validate_kind(resource, pending)
-            if isinstance(resource, composite.Composite):
-                self._check_child(definition, resource, pending)
-
-    def _check_external(self, definition: ResourceDefinition) -> None:
-        try:
-            external_id = functions.resolve(definition.external_id, self._stack.view)
-        except errors.Misplaced as exc:
-            raise exc.under(*self._stack.path(definition.name, Key.EXTERNAL_ID)) from exc
-        if not isinstance(external_id, str) or not external_id:
-            reason = "must be the id of what is there already, as text"
-            raise sections.fault(reason, *self._stack.path(definition.name, Key.EXTERNAL_ID))
-        self._stack.tree.external_ids[external_id] = definition.name
-
-    def _check_functions(self, definition: ResourceDefinition) -> None:
+        stack, name = self._stack, definition.name
         for key, tree in (
             (Key.PROPERTIES, definition.properties),
             (Key.METADATA, definition.metadata),
@@ -160,56 +128,55 @@ class _Checker:
         ):
             if tree:
                 try:
-                    functions.validate(tree, self._stack.view)
+                    functions.validate(tree, stack.view)
                 except errors.Misplaced as exc:
-                    raise exc.under(*self._stack.path(definition.name, key)) from exc
-
-    def _check_deletion_policy(
-        self, definition: ResourceDefinition, kind: type[base.Resource]
-    ) -> None:
-        if definition.deletion_policy is DeletionPolicy.SNAPSHOT and not _snapshots(kind):
+                    raise exc.under(*stack.path(name, key)) from exc
+        snapshots = kind.ignores_properties or hasattr(kind, "handle_snapshot_delete")
+        if definition.deletion_policy is DeletionPolicy.SNAPSHOT and not snapshots:
             raise sections.fault(
                 f'"Snapshot" deletion policy not supported by {definition.type}: write Delete or'
                 " Retain",
-                *self._stack.path(definition.name, Key.DELETION_POLICY),
+                *stack.path(name, Key.DELETION_POLICY),
             )
-
-    def _update_policy(
-        self, definition: ResourceDefinition, kind: type[base.Resource]
-    ) -> Mapping[str, Any]:
-        if not definition.update_policy and not kind.update_policy_schema:
-            return {}
         if kind.ignores_properties:
-            return {}
-        try:
-            return self._stack.reading(
-                definition.name,
-                kind.update_policy_schema,
-                definition.update_policy,
-                self._stack.view,
-            ).resolved(check=True)
-        except errors.Misplaced as exc:
-            path = self._stack.path(definition.name, Key.UPDATE_POLICY)
-            raise exc.under(*path, error=PROPERTY_ERROR) from exc
-
-    def _resource(
-        self, definition: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
-    ) -> tuple[base.Resource | None, Pending]:
-        """Check properties; return a preview of the resource, or None if values are unknown."""
-        if kind.ignores_properties:
-            return None, NOTHING
+            return
+        policy: Mapping[str, Any] = {}
+        schema, tree = kind.update_policy_schema, definition.update_policy
+        if tree or schema:
+            try:
+                policy = stack.reading(name, schema, tree, stack.view).resolved(check=True)
+            except errors.Misplaced as exc:
+                path = stack.path(name, Key.UPDATE_POLICY)
+                raise exc.under(*path, error=PROPERTY_ERROR) from exc
+        path = stack.path(name, Key.PROPERTIES)
         try:
             values, pending = self._values(definition, kind)
         except errors.Misplaced as exc:
-            path = self._stack.path(definition.name, Key.PROPERTIES)
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
         if values is None:
-            return None, pending
-        return children.preview(self._stack, definition.name, values, policy), pending
+            return
+        resource = children.preview(stack, name, values, policy)
+        try:
+            resource.check_properties(pending)
+        except errors.Misplaced as exc:
+            raise exc.under(*path) from exc
+        if isinstance(resource, composite.Composite):
+            self._check_child(definition, resource, pending)
+
+    def _check_external(self, definition: ResourceDefinition) -> None:
+        path = self._stack.path(definition.name, Key.EXTERNAL_ID)
+        try:
+            external_id = functions.resolve(definition.external_id, self._stack.view)
+        except errors.Misplaced as exc:
+            raise exc.under(*path) from exc
+        if not isinstance(external_id, str) or not external_id:
+            raise sections.fault("must be the id of what is there already, as text", *path)
+        self._stack.tree.external_ids[external_id] = definition.name
 
     def _values(
         self, definition: ResourceDefinition, kind: type[base.Resource]
     ) -> tuple[Mapping[str, Any] | None, Pending]:
+        """Check properties; return them, or None if values are unknown."""
         stack = self._stack
         properties = stack.reading(
             definition.name, kind.properties_schema, definition.properties, stack.view
@@ -226,13 +193,6 @@ class _Checker:
         possible = frozenset(presence.empty_paths(values))
         return values, Pending(properties.pending().written, possible)
 
-    def _validate_kind(self, resource: base.Resource, pending: Pending) -> None:
-        try:
-            resource.check_properties(pending)
-        except errors.Misplaced as exc:
-            path = self._stack.path(resource.record.name, Key.PROPERTIES)
-            raise exc.under(*path) from exc
-
     def _check_child(
         self, definition: ResourceDefinition, resource: composite.Composite, pending: Pending
     ) -> None:
@@ -241,11 +201,18 @@ class _Checker:
             child = children.child_stack(self._stack, resource)
             is_known = resource.is_known(pending) or _are_members_known(resource, child)
             level = self._level if is_known else ValidationLevel.MEMBERS
-            relaxed = child if level is ValidationLevel.VALUES else variants.relaxed(child)
+            relaxed = child if level is ValidationLevel.VALUES else child.relaxed()
             _validate(relaxed, level, _raise)
         except errors.Failure as exc:
             word, name = self._stack.path(definition.name)
-            raise _as_fault_of_owner(exc, word, f"{name}<{source}>") from exc
+            path = word, f"{name}<{source}>"
+            if isinstance(exc, errors.StackValidationFailed):
+                raise exc.under(*path) from exc
+            inner = exc.path if isinstance(exc, errors.Misplaced) else ()
+            reason = exc.facts["reason"] if isinstance(exc, errors.Misplaced) else str(exc)
+            raise errors.StackValidationFailed(
+                reason=reason, path=(*path, *inner), error=type(exc).__name__
+            ) from exc
 
 
 def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
@@ -258,18 +225,3 @@ def _are_members_known(resource: composite.Composite, child: Stack) -> bool:
         if [*functions.references(facade.definition.properties, stack.view)]:
             return False
     return True
-
-
-def _as_fault_of_owner(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
-    """Return a fault of a child stack as a fault of the resource that owns it."""
-    if isinstance(exc, errors.StackValidationFailed):
-        return exc.under(*path)
-    inner = exc.path if isinstance(exc, errors.Misplaced) else ()
-    reason = exc.facts["reason"] if isinstance(exc, errors.Misplaced) else str(exc)
-    return errors.StackValidationFailed(
-        reason=reason, path=(*path, *inner), error=type(exc).__name__
-    )
-
-
-def _snapshots(kind: type[base.Resource]) -> bool:
-    return kind.ignores_properties or hasattr(kind, "handle_snapshot_delete")

@@ -32,7 +32,7 @@ from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.foresight import document
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import resource_types
-from bloomery.orchestration.stack import Stack, ValidationLevel, validate, variants
+from bloomery.orchestration.stack import Stack, ValidationLevel, validate
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.template import environment, files, merging, parse, versions
 from bloomery.orchestration.template.definition import Definition
@@ -185,7 +185,7 @@ class Judge:
         relaxed = stack.definition.relaxed()
         values = self.told(lambda: relaxed.parameters.texts())  # noqa: PLW0108  it may be refused
         self.secretive(_as_json(values))
-        public = Secrecy(variants.relaxed(stack)).public_parameters()
+        public = Secrecy(stack.relaxed()).public_parameters()
         self.secretive(_as_json(stack.definition.environment.document(public)))
 
     def shown(self, stack: Stack) -> None:
