@@ -55,6 +55,9 @@ class Lifecycle:
             stack = verb()
         except errors.Failure as exc:
             return Result(status=None, error=results.error_of(exc))
+        return self._result(stack)
+
+    def _result(self, stack: EngineStack) -> Result:
         outputs = {}
         for name in stack.template.outputs:
             description = stack.definition.outputs[name].description

@@ -81,33 +81,33 @@ class Life(simulation.Lifecycle):
         return self.perform(OrderKind.SNAPSHOT, snapshot="5d5b5b0e-0000-4000-8000-000000000001")
 
     def perform(self, kind: OrderKind, **payload: Any) -> Result:
-        present = self._present()
-        row = self._accepted(Action(kind.value.upper()), present.definition)
+        current = self._current()
+        row = self._accepted(Action(kind.value.upper()), current.definition)
         self._follow(kind, payload, row)
-        return self._result(self._present())
+        return self._result(self._current())
 
     def signal(self, name: str, details: Mapping[str, Any] | None = None) -> Result:
         """Signal a resource of the root stack, and let come of it what will."""
         self.post(name, details)
         assert self.tree is not None
         self.simulation.run_to_completion(self.tree)
-        return self._result(self._present())
+        return self._result(self._current())
 
     def post(self, name: str, details: Mapping[str, Any] | None = None) -> None:
         """Signal a resource of the root stack while the engine is at work."""
         row = self.row(name)
         payload = {"resource": row.uuid, "details": details}
-        present = self._present()
+        current = self._current()
         order = model.Order(
-            root_uuid=present.id,
-            stack_uuid=present.id,
+            root_uuid=current.id,
+            stack_uuid=current.id,
             kind=OrderKind.SIGNAL,
             payload=payload,
         )
         self._take(self.simulation.rows.accept(order))
 
     def row(self, name: str) -> EngineResource:
-        return self._present().rows[name]
+        return self._current().rows[name]
 
     def _follow(self, kind: OrderKind, payload: Mapping[str, Any], row: model.Stack) -> None:
         order = model.Order(
