@@ -72,10 +72,7 @@ class ExistingStack:
         child: Callable[[Any], ExistingStack | None] = lambda row: None,
         **more: Any,
     ) -> ExistingStack:
-        """Return the rows of a stack for the plan of the engine, and for its preview.
-
-        ``child``: returns that of a row's child stack.
-        """
+        """Return the rows of a stack for the plan of the engine, and for its preview."""
         stored = {name: row.stored for name, row in current.items()}
         rows = {stored[name].uuid: row for name, row in current.items()}
         rows |= {row.stored.uuid: row for each in leftovers.values() for row in each}

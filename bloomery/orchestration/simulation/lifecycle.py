@@ -62,11 +62,10 @@ class Lifecycle:
         for name in stack.template.outputs:
             description = stack.definition.outputs[name].description
             try:
-                output = results.Output(description=description, value=stack.output(name))
+                outputs[name] = results.Output(description=description, value=stack.output(name))
             except Exception as exc:  # noqa: BLE001  # the failure of one does not affect others
                 error = results.error_of(exc, stack.changes.redaction)
-                output = results.Output(description=description, error=error)
-            outputs[name] = output
+                outputs[name] = results.Output(description=description, error=error)
         failure = stack.failure
         return Result(
             status=f"{stack.action}_{stack.status}",

@@ -148,18 +148,17 @@ class _Checker:
             except errors.Misplaced as exc:
                 path = stack.path(name, Key.UPDATE_POLICY)
                 raise exc.under(*path, error=PROPERTY_ERROR) from exc
-        path = stack.path(name, Key.PROPERTIES)
         try:
             values, pending = self._values(definition, kind)
         except errors.Misplaced as exc:
-            raise exc.under(*path, error=PROPERTY_ERROR) from exc
+            raise exc.under(*stack.path(name, Key.PROPERTIES), error=PROPERTY_ERROR) from exc
         if values is None:
             return
         resource = children.preview(stack, name, values, policy)
         try:
             resource.check_properties(pending)
         except errors.Misplaced as exc:
-            raise exc.under(*path) from exc
+            raise exc.under(*stack.path(name, Key.PROPERTIES)) from exc
         if isinstance(resource, composite.Composite):
             self._check_child(definition, resource, pending)
 
