@@ -14,6 +14,7 @@ A crash may leave half a line.  The next writer ends it, and records ``torn`` wi
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import json
@@ -58,14 +59,25 @@ class Trail:
         try:
             with self._mutex, _opened(head_of(self._path)) as beside, _opened(self._path) as file:
                 fcntl.flock(beside, fcntl.LOCK_EX)
-                head, half = _end(file, _read_head(beside))
+                try:
+                    head = Head(**json.loads(os.pread(beside, _LONGEST, 0)))
+                except (ValueError, TypeError):  # it is new, or a loss of power has damaged it
+                    head = Head()
+                size, half = os.fstat(file).st_size, b""
+                if size != head.size:  # a crash may have left half a line behind the last record
+                    *lines, half = os.pread(file, _LONGEST, max(size - _LONGEST, 0)).split(b"\n")
+                    last = lines and _parsed(lines[-1])
+                    if last and last["number"] > head.number:
+                        head = Head(last["number"], last["hash"], size)
                 if half:
                     mark = {"bytes": len(half), "sha256": hashlib.sha256(half).hexdigest()}
                     head = _append(file, head, TORN, mark, end_of_half=b"\n")
                 head = _append(file, head, kind, facts)
                 if is_durable:
                     os.fdatasync(file)
-                _write_head(beside, head)
+                content = json.dumps(dataclasses.asdict(head)).encode()
+                os.pwrite(beside, content, 0)
+                os.ftruncate(beside, len(content))
         except OSError as exc:
             raise errors.AuditUnwritable(reason=exc.strerror, log=str(self._path)) from exc
 
@@ -107,31 +119,6 @@ def _append(
             os.ftruncate(file, size)
         raise OSError(0, "the disk is full")
     return Head(head.number + 1, own, size + written)
-
-
-def _end(file: int, head: Head) -> tuple[Head, bytes]:
-    """Return the end of the chain, and half a line behind it, which a crash has left."""
-    size = os.fstat(file).st_size
-    if size == head.size:
-        return head, b""
-    *lines, half = os.pread(file, _LONGEST, max(size - _LONGEST, 0)).split(b"\n")
-    last = lines and _parsed(lines[-1])
-    if last and last["number"] > head.number:
-        head = Head(last["number"], last["hash"], size)
-    return head, half
-
-
-def _read_head(beside: int) -> Head:
-    try:
-        return Head(**json.loads(os.pread(beside, _LONGEST, 0)))
-    except (ValueError, TypeError):  # it is new, or a loss of power has damaged it
-        return Head()
-
-
-def _write_head(beside: int, head: Head) -> None:
-    content = json.dumps({"number": head.number, "hash": head.hash, "size": head.size}).encode()
-    os.pwrite(beside, content, 0)
-    os.ftruncate(beside, len(content))
 
 
 def _parsed(line: bytes) -> Json | None:
@@ -195,7 +182,7 @@ def check(
         is_kept = is_kept or kept_hash == stored
         chain.last, chain.hash, link = number, stored, {own, stored}
     _blame(chain, half)
-    if paths and (missing := _cut_off(paths[-1], chain)):
+    if paths and (missing := _missing_end(paths[-1], chain)):
         chain.faults.append(missing)
     if not is_kept:
         chain.faults.append(f"no record has the hash {kept_hash}: the chain was made anew, or cut")
@@ -220,7 +207,7 @@ def _blame(chain: Check, half: tuple[str, bytes] | None) -> None:
         chain.faults.append(f"{half[0]}: this line is no record: it was changed or cut off")
 
 
-def _cut_off(path: Path, chain: Check) -> str | None:
+def _missing_end(path: Path, chain: Check) -> str | None:
     """Return that the end is missing, where FILE.head is there to tell."""
     try:
         head = Head(**json.loads(head_of(path).read_bytes()))

@@ -68,17 +68,15 @@ class PasswordFile:
         if signature != self._signature:
             with self._mutex:
                 if signature != self._signature:
-                    self._hashes = self._reread()
+                    try:
+                        self._hashes = _read(self._path)
+                    except (OSError, ValueError) as exc:
+                        why = exc.strerror if isinstance(exc, OSError) else exc
+                        LOG.warning(
+                            "cannot use %s: %s; the logins of before stay valid", self._path, why
+                        )
                     self._signature = signature
         return self._hashes
-
-    def _reread(self) -> Mapping[str, bytes]:
-        try:
-            return _read(self._path)
-        except (OSError, ValueError) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else exc
-            LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
-            return self._hashes
 
 
 def entry(name: str, password: str) -> str:
@@ -132,9 +130,14 @@ def _read(path: Path) -> Mapping[str, bytes]:
     wrong = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         name, _, stored = line.strip().partition(b":")
-        if name and _is_hash(stored) and _is_text(name):
-            hashes[name.decode()] = stored
-        elif line.strip():
+        match = _BCRYPT.fullmatch(stored)
+        is_used = bool(name) and match is not None and int(match[1]) in _ROUNDS
+        try:
+            if is_used:
+                hashes[name.decode()] = stored
+        except UnicodeDecodeError:
+            is_used = False
+        if line.strip() and not is_used:
             wrong.append(number)
     lines = ", ".join(map(str, wrong[:9]))
     if wrong and not hashes:
@@ -142,16 +145,3 @@ def _read(path: Path) -> Mapping[str, bytes]:
     if wrong:
         LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, lines, _FORM)
     return hashes
-
-
-def _is_hash(stored: bytes) -> bool:
-    match = _BCRYPT.fullmatch(stored)
-    return match is not None and int(match[1]) in _ROUNDS
-
-
-def _is_text(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -65,7 +65,11 @@ def replace(path: Path, keys: Sequence[bytes]) -> None:
         owner = path.stat()
         os.chown(fresh, owner.st_uid, owner.st_gid)
     fresh.replace(path)
-    _sync(path.parent)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)  # the folder's entries outlive a loss of power
+    finally:
+        os.close(descriptor)
 
 
 def _write(folder: Path, keys: Sequence[bytes]) -> Path:
@@ -76,12 +80,3 @@ def _write(folder: Path, keys: Sequence[bytes]) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return Path(name)
-
-
-def _sync(folder: Path) -> None:
-    """Let the folder's entries outlive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

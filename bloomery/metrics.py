@@ -122,17 +122,17 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.registry = prometheus_client.CollectorRegistry()
-        self._metrics = {name: self._declared(name, metric) for name, metric in DECLARED.items()}
-
-    def _declared(self, name: str, metric: Metric) -> Any:
-        if metric.kind == "counter":
-            return prometheus_client.Counter(
-                f"bloomery_{name}", metric.help, metric.labels, registry=self.registry,
-            )  # fmt: skip
-        return prometheus_client.Histogram(
-            f"bloomery_{name}_seconds", metric.help, metric.labels, registry=self.registry,
-            buckets=_BUCKETS_S,
-        )  # fmt: skip
+        self._metrics: dict[str, Any] = {}
+        for name, metric in DECLARED.items():
+            if metric.kind == "counter":
+                self._metrics[name] = prometheus_client.Counter(
+                    f"bloomery_{name}", metric.help, metric.labels, registry=self.registry,
+                )  # fmt: skip
+            else:
+                self._metrics[name] = prometheus_client.Histogram(
+                    f"bloomery_{name}_seconds", metric.help, metric.labels, registry=self.registry,
+                    buckets=_BUCKETS_S,
+                )  # fmt: skip
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019  one exporter per process
     def _series(self, name: str) -> Any:
@@ -200,16 +200,11 @@ def render(
     """
     fresh = prometheus_client.CollectorRegistry()
     fresh.register(_Watch(gauges, of_database))
-    if SHARED_FOLDER not in os.environ:  # the next scrape may meet another process
+    if SHARED_FOLDER not in os.environ:  # else the next scrape may meet another process
         prometheus_client.ProcessCollector(registry=fresh)
     read_now = exposition.generate_latest(fresh)  # counts its failures
-    return exposition.generate_latest(_registry()) + read_now
-
-
-def _registry() -> prometheus_client.CollectorRegistry:
-    """Return this process's metrics, or those of all processes that share ``SHARED_FOLDER``."""
-    if SHARED_FOLDER not in os.environ:
-        return METRICS.registry
-    shared = prometheus_client.CollectorRegistry()
-    multiprocess.MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
-    return shared
+    registry = METRICS.registry
+    if SHARED_FOLDER in os.environ:
+        registry = prometheus_client.CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return exposition.generate_latest(registry) + read_now

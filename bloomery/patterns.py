@@ -142,21 +142,17 @@ def _translated(pattern: str) -> str:
         kind, text = token.lastgroup or "", token[0]
         if kind == "odd":
             _refuse(pattern, f"{text!r} is not known here")
-        parts.append(_spelled(pattern, kind, text))
+        if kind == "brace":
+            text = r"\{"  # literal for ``re``, a fuzzy match for ``regex``
+        elif kind == "escape":
+            _know(pattern, text)
+        elif kind == "set":
+            text = _spelled_set(pattern, text)
+        parts.append(text)
         size.take(kind, token["least"])
     if size.total() > _UNROLLED:
         _refuse(pattern, "its counted repeats multiply to too much; use smaller counts")
     return "".join(parts)
-
-
-def _spelled(pattern: str, kind: str, text: str) -> str:
-    if kind == "brace":
-        return r"\{"  # literal for ``re``, a fuzzy match for ``regex``
-    if kind == "escape":
-        _know(pattern, text)
-    elif kind == "set":
-        return _spelled_set(pattern, text)
-    return text
 
 
 def _spelled_set(pattern: str, text: str) -> str:

@@ -347,19 +347,19 @@ class Sealer:
         Text inside text is JSON, too.  A forged value, which no key opens, stays.  Raises
         KeyMissing without the former key.
         """
-        return _SEALED_TEXT.sub(lambda match: self._resealed(match, former), text)
-
-    def _resealed(self, match: re.Match[str], former: str) -> str:
         from cryptography.fernet import InvalidToken
 
-        if match[2] != former:
-            return match[0]
-        try:
-            key_id, token = self._sealed(self._key(former).fernet.decrypt(match[3]))
-        except InvalidToken:
-            return match[0]
-        quote = match[1]
-        return quote.join(("", SEALED, ":", key_id, ",", "token", ":", token, ""))
+        def resealed(match: re.Match[str]) -> str:
+            if match[2] != former:
+                return match[0]
+            try:
+                key_id, token = self._sealed(self._key(former).fernet.decrypt(match[3]))
+            except InvalidToken:
+                return match[0]
+            quote = match[1]
+            return quote.join(("", SEALED, ":", key_id, ",", "token", ":", token, ""))
+
+        return _SEALED_TEXT.sub(resealed, text)
 
     def open_text(self, sealed: str) -> str:
         """Return the text of ``seal_text``.  Raises KeyMissing."""
@@ -369,14 +369,11 @@ class Sealer:
         """Return ``value`` with unsealed secrets.  Raises KeyMissing."""
         if isinstance(value, dict):
             if SEALED in value:
-                return self._opened(value)
+                return orjson.loads(self._decrypted(value))
             return {name: self.open(inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [self.open(inner) for inner in value]
         return value
-
-    def _opened(self, sealed: dict[str, Any]) -> Any:
-        return orjson.loads(self._decrypted(sealed))
 
     def _decrypted(self, sealed: dict[str, Any]) -> bytes:
         from cryptography.fernet import InvalidToken

@@ -85,28 +85,24 @@ class StateDir:
         """
         self.create()
         with self._writing():
-            while not self._take_lock_file():
-                pass
-
-    def _take_lock_file(self) -> bool:
-        """Lock the file; False if it was replaced meanwhile, so that the lock is void."""
-        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_at(descriptor, self._lock_path):
-                os.close(descriptor)
-                return False
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        except BlockingIOError as exc:
-            pid = os.pread(descriptor, 20, 0).decode().strip() or "unknown"
-            os.close(descriptor)
-            raise errors.StateDirInUse(path=str(self.path), pid=pid) from exc
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._lock = descriptor
-        return True
+            while True:
+                descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if not _is_at(descriptor, self._lock_path):
+                        os.close(descriptor)
+                        continue  # it was replaced meanwhile, so that the lock is void
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+                except BlockingIOError as exc:
+                    pid = os.pread(descriptor, 20, 0).decode().strip() or "unknown"
+                    os.close(descriptor)
+                    raise errors.StateDirInUse(path=str(self.path), pid=pid) from exc
+                except BaseException:
+                    os.close(descriptor)
+                    raise
+                self._lock = descriptor
+                return
 
     def leave(self) -> None:
         """Release the state dir, if locked."""
@@ -187,7 +183,17 @@ class StateDir:
         is_new = not self.key.exists()
         if is_new and key_id is not None:
             raise self._key_missing(key_id, "is not there")
-        sealer = self._sealer()
+        file = key_file.KeyFile(self.key)
+        with self._writing():
+            key_file.make_missing(self.key)
+            keys = file.read()
+        try:
+            sealer = secrets.Sealer(*keys, changed_keys=file.changed_keys)
+        except ValueError as exc:
+            raise errors.CannotStart(
+                reason=f"cannot use the key file {self.key}: it does not hold a key; "
+                "put it back from its backup",
+            ) from exc
         if key_id is None:
             key_id = db.transact(lambda conn: settings.settle(conn, settings.KEY_ID, sealer.key_id))
         if key_id not in sealer.key_ids:
@@ -195,19 +201,6 @@ class StateDir:
                 self.key.unlink(missing_ok=True)
             raise self._key_missing(key_id, f"holds key {', '.join(sealer.key_ids)}")
         return sealer
-
-    def _sealer(self) -> secrets.Sealer:
-        file = key_file.KeyFile(self.key)
-        with self._writing():
-            key_file.make_missing(self.key)
-            keys = file.read()
-        try:
-            return secrets.Sealer(*keys, changed_keys=file.changed_keys)
-        except ValueError as exc:
-            raise errors.CannotStart(
-                reason=f"cannot use the key file {self.key}: it does not hold a key; "
-                "put it back from its backup",
-            ) from exc
 
     @staticmethod
     def name_conductor(db: engine.Database, configured: str | None) -> str:
@@ -246,10 +239,7 @@ class StateDir:
         """
         with self._writing():
             fresh = self.clouds.with_suffix(".new")
-            if auth_url is not None:
-                fresh.write_text(_clouds_of_identity(url, auth_url))
-            else:
-                fresh.write_text(_clouds(url, orchestration_url, username))
+            fresh.write_text(_clouds(url, orchestration_url, username, auth_url))
             fresh.replace(self.clouds)
         return self.clouds
 
@@ -307,7 +297,13 @@ def _locked(path: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
-        pid = _locked_by(descriptor)
+        pid, inode = "unknown", os.fstat(descriptor).st_ino
+        with contextlib.suppress(OSError):  # the kernel's list of locks names it
+            for line in Path("/proc/locks").read_text().splitlines():
+                words = line.split()  # 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+                if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+                    pid = words[4] if int(words[4]) > 0 else "in another container"
+                    break
         os.close(descriptor)
         raise errors.DatabaseInUse(path=str(path), pid=pid) from exc
     return descriptor
@@ -321,18 +317,23 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _locked_by(descriptor: int) -> str:
-    """Return the pid that has locked the open file, from the kernel's list of locks."""
-    inode = os.fstat(descriptor).st_ino
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()  # 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
-            if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-                return words[4] if int(words[4]) > 0 else "in another container"
-    return "unknown"
+def _clouds(url: str, orchestration_url: str, username: str | None, auth_url: str | None) -> str:
+    """Return clouds.yaml; an identity service's catalog has the orchestration API.
 
-
-def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
+    The URL of that API contains the project.
+    """
+    if auth_url is not None:
+        return (
+            f"{_HEADING}"
+            "# Name, password and project are yours to add: username, password, project_name,\n"
+            "# user_domain_name and project_domain_name below auth, or as OS_USERNAME and so on.\n"
+            "clouds:\n"
+            f"  {CLOUD}:\n"
+            "    auth_type: password\n"
+            "    auth:\n"
+            f"      auth_url: {auth_url}\n"
+            f"    baremetal_endpoint_override: {url}\n"
+        )
     stacks = f"{orchestration_url}/v1/{_PROJECT}"  # heatclient takes the endpoint of the login
     kind = "none" if username is None else "http_basic"
     login = "" if username is None else f"      username: {json.dumps(username)}\n"
@@ -347,19 +348,4 @@ def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
         f"{login}"
         f"    baremetal_endpoint_override: {url}\n"
         f"    orchestration_endpoint_override: {stacks}\n"
-    )
-
-
-def _clouds_of_identity(url: str, auth_url: str) -> str:
-    """Return clouds.yaml; the catalog has the orchestration API, whose URL contains the project."""
-    return (
-        f"{_HEADING}"
-        "# Name, password and project are yours to add: username, password, project_name,\n"
-        "# user_domain_name and project_domain_name below auth, or as OS_USERNAME and so on.\n"
-        "clouds:\n"
-        f"  {CLOUD}:\n"
-        "    auth_type: password\n"
-        "    auth:\n"
-        f"      auth_url: {auth_url}\n"
-        f"    baremetal_endpoint_override: {url}\n"
     )

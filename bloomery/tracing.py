@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Final
+from typing import Final
 
 import bloomery
 from bloomery import errors
@@ -73,11 +73,15 @@ class _Tracer:
         context = None
         if request is not None:
             attributes["request_id"] = request.request_id
-            trace_id = _trace_id(request.request_id)
+            try:
+                trace_id = uuid.UUID(request.request_id.removeprefix("req-")).int
+            except ValueError:  # a client may have chosen an id of another form
+                trace_id = uuid.uuid5(uuid.NAMESPACE_OID, request.request_id).int
             if metric == _ROOT:
                 _FORCED.ids = trace_id, trace_id & _HALF
             else:
-                context = self._below(trace_id)
+                root = self._api.SpanContext(trace_id, trace_id & _HALF, is_remote=True)
+                context = self._api.set_span_in_context(self._api.NonRecordingSpan(root))
         ended = time.time_ns()
         span = self._tracer.start_span(
             " ".join([metric, *labels]), context=context, attributes=attributes,
@@ -85,10 +89,6 @@ class _Tracer:
             start_time=ended - int(took_ms * 1_000_000),
         )  # fmt: skip
         span.end(ended)
-
-    def _below(self, trace_id: int) -> Any:
-        root = self._api.SpanContext(trace_id, trace_id & _HALF, is_remote=True)
-        return self._api.set_span_in_context(self._api.NonRecordingSpan(root))
 
 
 _FORCED: Final = threading.local()
@@ -107,11 +107,3 @@ class _Ids:
 
     def is_trace_id_random(self) -> bool:
         return True
-
-
-def _trace_id(request_id: str) -> int:
-    """Return the UUID in the id of a request; a client may have chosen an id of another form."""
-    try:
-        return uuid.UUID(request_id.removeprefix("req-")).int
-    except ValueError:
-        return uuid.uuid5(uuid.NAMESPACE_OID, request_id).int

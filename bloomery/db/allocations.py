@@ -109,7 +109,12 @@ def _parts(
     criteria: Criteria, query: sa.Select[Any], *, asked: Sequence[sa.ColumnElement[bool]] = _FREE
 ) -> Iterator[tuple[sa.Select[Any], dict[str, Any]]]:
     """Yield the query with the conditions of the criteria, once per batch of candidates."""
-    query = query.where(*asked, *(_has_trait(number) for number in range(len(criteria.traits))))
+    c = NODE_TRAITS.c
+    has_traits = [
+        sa.exists().where(c.node_uuid == _N.uuid, c.trait == sa.bindparam(f"trait_{number}"))
+        for number in range(len(criteria.traits))
+    ]
+    query = query.where(*asked, *has_traits)
     parameters: dict[str, Any] = {"resource_class": criteria.resource_class}
     parameters |= {f"trait_{number}": trait for number, trait in enumerate(criteria.traits)}
     if criteria.project is not None:
@@ -119,11 +124,6 @@ def _parts(
         return
     for batch in _batches(criteria.candidate_nodes):
         yield query.where(_N.uuid.in_(batch)), parameters
-
-
-def _has_trait(number: int) -> sa.ColumnElement[bool]:
-    c = NODE_TRAITS.c
-    return sa.exists().where(c.node_uuid == _N.uuid, c.trait == sa.bindparam(f"trait_{number}"))
 
 
 def find_uuids(conn: sa.Connection, idents: Iterable[str]) -> dict[str, str]:

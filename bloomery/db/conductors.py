@@ -46,32 +46,35 @@ def register(
         "updated_at": now, "incarnation": incarnation, "process": process, "started_at": now,
         "fenced_out_at": None, "drain_ordered_at": None,
     }  # fmt: skip
-    _insert_missing(conn, hostname, now)
-    here = _T.hostname == hostname
-    if not alone:
-        here &= _is_free(former)
-    change = sa.update(CONDUCTORS).where(here).values(heartbeat=_T.heartbeat + 1, **values)
-    if not conn.execute(change).rowcount:
-        return None
-    _replace_interfaces(conn, hostname, interfaces, now)
-    return incarnation
-
-
-def _insert_missing(conn: sa.Connection, hostname: str, now: datetime) -> None:
-    """Insert the conductor's row; of two concurrent starts, one inserts it."""
     new = {
         "hostname": hostname, "conductor_group": "", "drivers": rows.dump([]), "online": False,
         "heartbeat": 0, "created_at": now,
     }  # fmt: skip
     insert = upserts.insert_missing(conn.dialect.name, CONDUCTORS, tuple(new), key="hostname")
-    conn.execute(insert, new)
-
-
-def _is_free(former: Conductor | None) -> sa.ColumnElement[bool]:
-    """Has the name no incarnation, or only the one that was observed without heartbeats?"""
-    if former is None:
-        return _T.incarnation.is_(None)
-    return sa.or_(_T.incarnation.is_(None), _as_observed(former))
+    conn.execute(insert, new)  # of two concurrent starts, one inserts it
+    here = _T.hostname == hostname
+    if not alone:  # it has no incarnation, or only the one that was observed without heartbeats
+        is_free = _T.incarnation.is_(None)
+        here &= is_free if former is None else sa.or_(is_free, _as_observed(former))
+    change = sa.update(CONDUCTORS).where(here).values(heartbeat=_T.heartbeat + 1, **values)
+    if not conn.execute(change).rowcount:
+        return None
+    own_id = conn.execute(sa.select(_T.id).where(_T.hostname == hostname)).scalar_one()
+    conn.execute(sa.delete(CONDUCTOR_INTERFACES).where(_I.conductor_id == own_id))
+    served = [
+        {
+            "conductor_id": own_id,
+            "hardware_type": interface.hardware_type,
+            "interface_type": interface.kind,
+            "interface_name": interface.name,
+            "is_default": interface.default,
+            "created_at": now,
+        }
+        for interface in interfaces
+    ]
+    if served:
+        conn.execute(sa.insert(CONDUCTOR_INTERFACES), served)
+    return incarnation
 
 
 def _as_observed(observed: Conductor) -> sa.ColumnElement[bool]:
@@ -80,27 +83,6 @@ def _as_observed(observed: Conductor) -> sa.ColumnElement[bool]:
         _T.incarnation == observed.incarnation
     )  # fmt: skip
     return sa.and_(same_life, _T.heartbeat == observed.heartbeat)
-
-
-def _replace_interfaces(
-    conn: sa.Connection, hostname: str, interfaces: Sequence[EnabledInterface], now: datetime
-) -> None:
-    own_id = conn.execute(sa.select(_T.id).where(_T.hostname == hostname)).scalar_one()
-    conn.execute(sa.delete(CONDUCTOR_INTERFACES).where(_I.conductor_id == own_id))
-    served = [_interface_row(own_id, interface, now) for interface in interfaces]
-    if served:
-        conn.execute(sa.insert(CONDUCTOR_INTERFACES), served)
-
-
-def _interface_row(conductor_id: int, interface: EnabledInterface, now: Any) -> dict[str, Any]:
-    return {
-        "conductor_id": conductor_id,
-        "hardware_type": interface.hardware_type,
-        "interface_type": interface.kind,
-        "interface_name": interface.name,
-        "is_default": interface.default,
-        "created_at": now,
-    }
 
 
 def _of_life(hostname: str, incarnation: str | None) -> tuple[sa.ColumnElement[bool], ...]:

@@ -74,44 +74,39 @@ def copy(
     CannotCopy for rows that the target refuses; nothing is left in the target then.
     """
     for db in (source, target):
-        _require_head(db)
+        revision = schema.revision_of(db)
+        if revision is not None:
+            schema.require_known(revision)
+        if revision != schema.HEAD:
+            raise errors.SchemaOutdated(
+                schema=revision or "not there yet",
+                needed=schema.HEAD,
+                advice="copy with the release that wrote it"
+                if (revision or "") > schema.HEAD
+                else f"run bloomery db upgrade for {schema.masked_url(db)}, then copy again",
+            )
     with source.snapshot() as rows:
         counters = _next_ids(rows)
-        _require_empty(target)
-        _advance_before(target, counters)
+        with target.read() as conn:
+            used = [
+                table.name
+                for table in copied_tables()
+                if conn.execute(sa.select(table).where(~_seeded(table)).limit(1)).first()
+            ]
+        if used:
+            raise errors.CannotCopy(
+                problem=f"{schema.masked_url(target)} is not empty: there are rows in "
+                f"{', '.join(used)}",
+                advice="name a database that was made for the copy",
+            )
+        if target.url.get_backend_name() in ("mysql", "mariadb"):
+            # MariaDB's counters come first, since it commits the transaction at each
+            target.transact(lambda conn: _advance(conn, counters))
         return target.transact(lambda conn: _copy_tables(rows, conn, counters, on_table))
-
-
-def _require_head(db: Database) -> None:
-    revision = schema.revision_of(db)
-    if revision is not None:
-        schema.require_known(revision)
-    if revision != schema.HEAD:
-        raise errors.SchemaOutdated(
-            schema=revision or "not there yet",
-            needed=schema.HEAD,
-            advice="copy with the release that wrote it"
-            if (revision or "") > schema.HEAD
-            else f"run bloomery db upgrade for {schema.shown(db)}, then copy again",
-        )
 
 
 def _seeded(table: sa.Table) -> sa.ColumnElement[bool]:
     return _SEEDED.get(table.name, sa.false())
-
-
-def _require_empty(target: Database) -> None:
-    with target.read() as conn:
-        used = [
-            table.name
-            for table in copied_tables()
-            if conn.execute(sa.select(table).where(~_seeded(table)).limit(1)).first()
-        ]
-    if used:
-        raise errors.CannotCopy(
-            problem=f"{schema.shown(target)} is not empty: there are rows in {', '.join(used)}",
-            advice="name a database that was made for the copy",
-        )
 
 
 # -------------------------------------------------------------------------------- rows
@@ -126,31 +121,41 @@ def _copy_tables(
     reports = []
     for table in copied_tables():
         target.execute(sa.delete(table).where(_seeded(table)))
-        report = _copy_table(source, target, table)
+        names, checksum, refused = table.c.keys(), Checksum(), list[str]()
+        for rows in _batches(source, table):
+            checksum.add(rows)
+            batch = [dict(zip(names, row, strict=True)) for row in rows]
+            if _is_inserted(target, table, batch) is not None:  # row by row, to name the refused
+                refused += [
+                    _reason(target, table, row, refusal)
+                    for row in batch
+                    if (refusal := _is_inserted(target, table, [row]))
+                ]
+            if len(refused) >= MOST_NAMED:
+                break
+        if refused:
+            raise errors.CannotCopy(
+                problem=f"{target.dialect.name} does not take rows of {table.name}: "
+                + "; ".join(refused[:MOST_NAMED]),
+                advice="change them where they are, and copy again",
+            )
+        report = checksum.report(table)
         reports.append(report)
         on_table(report)
     for report, table in zip(reports, copied_tables(), strict=True):
-        _compare(report, _checksum(target, table))
-    _advance_after(target, counters)
+        checksum = Checksum()
+        for rows in _batches(target, table):
+            checksum.add(rows)
+        stored = checksum.report(table)
+        if report != stored:
+            raise errors.CannotCopy(
+                problem=f"the copy of {report.table} differs: {report.rows} rows with checksum "
+                f"{report.checksum} became {stored.rows} with {stored.checksum}",
+                advice="look for what writes to the target, or changes text there, and copy again",
+            )
+    if target.dialect.name in ("postgresql", "sqlite"):
+        _advance(target, counters)
     return reports
-
-
-def _copy_table(source: sa.Connection, target: sa.Connection, table: sa.Table) -> TableReport:
-    names = table.c.keys()
-    checksum = Checksum()
-    refused: list[str] = []
-    for rows in _batches(source, table):
-        checksum.add(rows)
-        refused += _insert(target, table, [dict(zip(names, row, strict=True)) for row in rows])
-        if len(refused) >= MOST_NAMED:
-            break
-    if refused:
-        raise errors.CannotCopy(
-            problem=f"{target.dialect.name} does not take rows of {table.name}: "
-            + "; ".join(refused[:MOST_NAMED]),
-            advice="change them where they are, and copy again",
-        )
-    return checksum.report(table)
 
 
 def _batches(conn: sa.Connection, table: sa.Table) -> Iterator[Sequence[sa.Row[Any]]]:
@@ -159,35 +164,7 @@ def _batches(conn: sa.Connection, table: sa.Table) -> Iterator[Sequence[sa.Row[A
         yield from result.partitions()
 
 
-def _checksum(conn: sa.Connection, table: sa.Table) -> TableReport:
-    checksum = Checksum()
-    for rows in _batches(conn, table):
-        checksum.add(rows)
-    return checksum.report(table)
-
-
-def _compare(source: TableReport, target: TableReport) -> None:
-    if source == target:
-        return
-    raise errors.CannotCopy(
-        problem=f"the copy of {source.table} differs: {source.rows} rows with checksum "
-        f"{source.checksum} became {target.rows} with {target.checksum}",
-        advice="look for what writes to the target, or changes text there, and copy again",
-    )
-
-
 # ----------------------------------------------------------------- what a target refuses
-
-
-def _insert(conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> list[str]:
-    """Insert a batch; if it is refused, insert row by row to report the refused rows."""
-    if _is_inserted(conn, table, rows) is None:
-        return []
-    return [
-        _reason(conn, table, row, refusal)
-        for row in rows
-        if (refusal := _is_inserted(conn, table, [row]))
-    ]
 
 
 def _is_inserted(
@@ -208,7 +185,9 @@ def _reason(
     conn: sa.Connection, table: sa.Table, row: Mapping[str, Any], refusal: sa.exc.DBAPIError
 ) -> str:
     """Describe a refused row: its duplicate in the target, else the database's message."""
-    for columns in _unique_columns(table):
+    constraints = [c for c in table.constraints if isinstance(c, sa.UniqueConstraint)]
+    for constraint in (table.primary_key, *constraints):
+        columns = list(constraint.columns)
         values = {column.name: row[column.name] for column in columns}
         equal = sa.select(*columns).where(*(column == row[column.name] for column in columns))
         other = conn.execute(equal).first()
@@ -218,12 +197,6 @@ def _reason(
     keys = [*(column.name for column in table.primary_key), "uuid", "name"]
     ident = {name: row[name] for name in keys if row.get(name) is not None}
     return f"{_named(ident)}: {str(refusal.orig).splitlines()[0]}"
-
-
-def _unique_columns(table: sa.Table) -> Iterator[list[sa.Column[Any]]]:
-    constraints = [c for c in table.constraints if isinstance(c, sa.UniqueConstraint)]
-    for constraint in (table.primary_key, *constraints):
-        yield list(constraint.columns)
 
 
 def _named(values: Mapping[str, Any]) -> str:
@@ -236,21 +209,10 @@ def _named(values: Mapping[str, Any]) -> str:
 
 
 def _next_ids(conn: sa.Connection) -> dict[str, int]:
-    """Return the number of each table's next row."""
-    tables = [table for table in copied_tables() if _counts(table)]
-    counters = _counters(conn, tables)
-    for table in tables:
-        last = conn.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
-        counters[table.name] = max(counters.get(table.name, 1), last + 1)
-    return counters
+    """Return the number of each table's next row.
 
-
-def _counts(table: sa.Table) -> bool:
-    return "id" in table.c and bool(table.c.id.autoincrement)
-
-
-def _counters(conn: sa.Connection, tables: Sequence[sa.Table]) -> dict[str, int]:
-    """Return the database's own counters, which may exceed the last row's number."""
+    The database's own counter may exceed the last row's number.
+    """
     if conn.dialect.name == "sqlite":
         rows = conn.exec_driver_sql("SELECT name, seq + 1 FROM sqlite_sequence")
     elif conn.dialect.name == "postgresql":
@@ -263,24 +225,17 @@ def _counters(conn: sa.Connection, tables: Sequence[sa.Table]) -> dict[str, int]
             "SELECT table_name, auto_increment FROM information_schema.tables"
             " WHERE table_schema = database() AND auto_increment IS NOT NULL"
         )
-    names = {table.name for table in tables}
-    return {name: int(number) for name, number in rows if name in names}
+    own = {name: int(number) for name, number in rows}
+    counters = {}
+    for table in copied_tables():
+        if "id" in table.c and table.c.id.autoincrement:
+            last = conn.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+            counters[table.name] = max(own.get(table.name, 1), last + 1)
+    return counters
 
 
-def _advance_before(target: Database, counters: Mapping[str, int]) -> None:
-    """Set MariaDB's counters first, since it commits the transaction at each."""
-    if target.url.get_backend_name() not in ("mysql", "mariadb"):
-        return
-
-    def advance(conn: sa.Connection) -> None:
-        for name, number in counters.items():
-            conn.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {number}")
-
-    target.transact(advance)
-
-
-def _advance_after(conn: sa.Connection, counters: Mapping[str, int]) -> None:
-    """Set the counters that do not follow inserted numbers."""
+def _advance(conn: sa.Connection, counters: Mapping[str, int]) -> None:
+    """Set the counters; those of PostgreSQL and SQLite do not follow inserted numbers."""
     for name, number in counters.items():
         if conn.dialect.name == "postgresql":
             sequence = sa.func.pg_get_serial_sequence(name, "id")
@@ -292,3 +247,5 @@ def _advance_after(conn: sa.Connection, counters: Mapping[str, int]) -> None:
         ):
             conn.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
             conn.exec_driver_sql("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, number - 1))
+        elif conn.dialect.name != "sqlite":
+            conn.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {number}")

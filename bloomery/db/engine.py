@@ -168,16 +168,13 @@ class Database:
                 reason=f"cannot back up to {target}: {exc.strerror}; choose another file",
             ) from exc
         try:
-            self._copy_into(target)
+            with self.read() as conn:
+                conn.exec_driver_sql("VACUUM INTO ?", (str(target),))
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
         except BaseException:
             target.unlink()
             raise
-
-    def _copy_into(self, target: Path) -> None:
-        with self.read() as conn:
-            conn.exec_driver_sql("VACUUM INTO ?", (str(target),))
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def parse_url(text: str | sa.URL) -> sa.URL:
@@ -307,10 +304,19 @@ class _SqliteEdge:
 
         SQLite would treat the drop of a rebuilt table as the deletion of its rows, and cascade it.
         """
+
+        def work_and_check(conn: sa.Connection) -> T:
+            result = work(conn)
+            if broken := conn.exec_driver_sql("PRAGMA foreign_key_check").all():
+                raise errors.Failure(
+                    reason=f"cannot commit: rows refer to what is not there: {broken}"
+                )
+            return result
+
         with self._turn(), self.read() as conn:
             conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
             try:
-                result = self._run(conn, lambda conn: _with_keys_checked(conn, work))
+                result = self._run(conn, work_and_check)
                 conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
             finally:
                 conn.exec_driver_sql("PRAGMA foreign_keys=ON")
@@ -424,13 +430,6 @@ def _execute_bare(conn: sa.Connection, statement: str) -> None:
         raise sa.exc.DBAPIError.instance(statement, None, exc, sqlite3.Error) from exc
 
 
-def _with_keys_checked(conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
-    result = work(conn)
-    if broken := conn.exec_driver_sql("PRAGMA foreign_key_check").all():
-        raise errors.Failure(reason=f"cannot commit: rows refer to what is not there: {broken}")
-    return result
-
-
 def _roll_back(conn: sa.Connection) -> None:
     if conn.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
         _execute_bare(conn, "ROLLBACK")
@@ -446,25 +445,21 @@ class _NamingFaults:
         return None
 
     def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
-        if isinstance(exc, sa.exc.DatabaseError) and (failure := _named(exc, self._url)):
-            raise failure from exc
-
-
-def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
-    """Return the named error of a fault of SQLite's file, or None."""
-    message, code = str(exc.orig), getattr(exc.orig, "sqlite_errorcode", 0) & _PRIMARY
-    if code in _BUSY:
-        return errors.DatabaseBusy(
-            reason=f"{_BUSY[code]} ({url.database})", log=message,
-            disk_file=None if code == sqlite3.SQLITE_BUSY else url.database,
-        )  # fmt: skip
-    if code in _BROKEN:
-        return errors.CannotStart(
-            reason=f"cannot use {url.database}: {_BROKEN[code]}; put back a backup of it, "
-            "or choose another --state-dir",
-            log=message,
-        )
-    return None
+        if not isinstance(exc, sa.exc.DatabaseError):
+            return
+        message, code = str(exc.orig), getattr(exc.orig, "sqlite_errorcode", 0) & _PRIMARY
+        file = self._url.database
+        if code in _BUSY:
+            raise errors.DatabaseBusy(
+                reason=f"{_BUSY[code]} ({file})", log=message,
+                disk_file=None if code == sqlite3.SQLITE_BUSY else file,
+            ) from exc  # fmt: skip
+        if code in _BROKEN:
+            raise errors.CannotStart(
+                reason=f"cannot use {file}: {_BROKEN[code]}; put back a backup of it, "
+                "or choose another --state-dir",
+                log=message,
+            ) from exc
 
 
 class Meter:

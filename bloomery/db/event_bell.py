@@ -72,14 +72,11 @@ class EventBell:
         if self._fd in ready:
             os.eventfd_read(self._fd)
         if len(ready) > (self._fd in ready):
-            self._drain()
-
-    def _drain(self) -> None:
-        try:
-            for _ in self._conn.notifies(timeout=0):
-                pass
-        except Exception as exc:  # noqa: BLE001  of any driver: the time-out ends the wait
-            self._lose(exc)
+            try:
+                for _ in self._conn.notifies(timeout=0):
+                    pass
+            except Exception as exc:  # noqa: BLE001  of any driver: the time-out ends the wait
+                self._lose(exc)
 
     def _lose(self, exc: Exception) -> None:
         LOG.warning("events of other processes are polled for: cannot listen: %s",

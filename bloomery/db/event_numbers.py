@@ -11,7 +11,7 @@ release, or on SQLite before they were copied) keep their place, and so do the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,24 +94,15 @@ def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
     idents = list(conn.execute(_UNNUMBERED, {"most": most}).scalars())
     if not idents:
         return last, 0
-    for ahead, group in _groups(idents, last):
+    groups: dict[int, list[int]] = {}  # consecutive keys, by the distance of numbers from keys
+    for ident in idents:
+        last = max(last + 1, ident)
+        groups.setdefault(last - ident, []).append(ident)
+    for ahead, group in groups.items():
         conn.execute(_GIVE, {"idents": group, "ahead": ahead})
-        last = group[-1] + ahead
     conn.execute(_RAISE, {"last": last})
     announce(conn, last)
     return last, len(idents)
-
-
-def _groups(idents: Iterable[int], last: int) -> list[tuple[int, list[int]]]:
-    """Return the distance of numbers from keys, by group of consecutive keys."""
-    groups: list[tuple[int, list[int]]] = []
-    for ident in idents:
-        last = max(last + 1, ident)
-        if groups and groups[-1][0] == last - ident:
-            groups[-1][1].append(ident)
-        else:
-            groups.append((last - ident, [ident]))
-    return groups
 
 
 def announce(conn: sa.Connection, last: int | None = None) -> None:

@@ -115,13 +115,6 @@ def explain_bios_settings(
         conn.execute(sa.update(BIOS_SETTINGS).where(of_setting).values(values), facts)
 
 
-def _kept(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
-    first, flashed = row.get("current_version"), row.get("last_version_flashed")
-    if before is not None:
-        first, flashed = before["initial_version"], flashed or before["last_version_flashed"]
-    return {"initial_version": first, "last_version_flashed": flashed}
-
-
 def replace_firmware(
     conn: sa.Connection,
     node_uuid: str,
@@ -135,14 +128,15 @@ def replace_firmware(
     before = {row["component"]: row for row in list_firmware(conn, node_uuid)}
     conn.execute(sa.delete(FIRMWARE).where(_F.node_uuid == node_uuid))
     columns = [name for name in model.FIRMWARE if name not in ("created_at", "updated_at")]
-    new = [
-        {name: row.get(name) for name in columns}
-        | {
-            "node_uuid": node_uuid,
-            **_kept(before.get(row["component"]), row),
+    new = []
+    for row in components:
+        stored = before.get(row["component"])
+        first, flashed = row.get("current_version"), row.get("last_version_flashed")
+        if stored is not None:
+            first, flashed = stored["initial_version"], flashed or stored["last_version_flashed"]
+        new.append({name: row.get(name) for name in columns} | {
+            "node_uuid": node_uuid, "initial_version": first, "last_version_flashed": flashed,
             "created_at": rows.now(),
-        }
-        for row in components
-    ]
+        })  # fmt: skip
     if new:
         conn.execute(sa.insert(FIRMWARE), new)

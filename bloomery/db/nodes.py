@@ -317,7 +317,7 @@ def count_in_states(
 
 def count_reserved(conn: sa.Connection, project: str | None) -> int:
     """Count reserved nodes; ``project``: of this one alone.  By the index of reservations."""
-    visible = _visible(Query(columns=(), project=project))
+    visible = _visible(project)
     counted = sa.select(sa.func.count()).where(_T.reservation.is_not(None), *visible)
     return conn.execute(counted).scalar_one()
 
@@ -374,17 +374,6 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
 
     Objects are still JSON text, traits joined by comma.  Raises NodeNotFound for an unknown marker.
     """
-    statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
-    statement = pagination.keyset(
-        conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
-        visible=_visible(query),
-    )  # fmt: skip
-    if query.limit is not None:
-        statement = statement.limit(query.limit)
-    return conn.execute(statement).all()
-
-
-def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
     conditions = [
         _T[name].is_(None) if value is None else _T[name] == value
         for name, value in query.equal.items()
@@ -396,19 +385,24 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
         )
     if query.sharded is not None:
         conditions.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
-    conditions += _visible(query)
+    conditions += (visible := _visible(query.project))
     if query.description_contains is not None:
         conditions.append(_T.description.ilike(f"%{query.description_contains}%"))
     if not query.include_children:
         conditions.append(_T.parent_node.is_(None))
-    return conditions
+    statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*conditions)
+    statement = pagination.keyset(
+        conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
+        visible=visible,
+    )  # fmt: skip
+    if query.limit is not None:
+        statement = statement.limit(query.limit)
+    return conn.execute(statement).all()
 
 
-def _visible(query: Query) -> list[sa.ColumnElement[bool]]:
-    """Return the condition that limits the list to a project's nodes."""
-    if query.project is None:
-        return []
-    return [sa.or_(_T.owner == query.project, _T.lessee == query.project)]
+def _visible(project: str | None) -> list[sa.ColumnElement[bool]]:
+    """Return the condition that limits a list to a project's nodes."""
+    return [] if project is None else [sa.or_(_T.owner == project, _T.lessee == project)]
 
 
 def _no_node(marker: str) -> errors.Failure:

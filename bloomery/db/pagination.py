@@ -72,24 +72,19 @@ def after(
         columns = [column for column, _ in keys]
         row = conn.execute(sa.select(*columns).where(table.c.uuid == marker)).one_or_none()
         if row is not None:
-            query = query.where(sa.or_(*_beyond(keys, tuple(row))))
+            # beyond in one key, equal in all keys before
+            beyond, alike = [], list[Any]()
+            for (column, descending), value in zip(keys, tuple(row), strict=True):
+                beyond.append(sa.and_(*alike, _is_beyond(column, value, descending=descending)))
+                alike.append(
+                    column.is_(None) if value is None else column == sa.literal(value, column.type)
+                )
+            query = query.where(sa.or_(*beyond))
     for column, descending in keys:
         if column.nullable:
             query = query.order_by(column.is_(None) if descending else column.is_not(None))
         query = query.order_by(column.desc() if descending else column.asc())
     return query
-
-
-def _beyond(keys: Sequence[tuple[Any, bool]], values: Sequence[Any]) -> list[Any]:
-    """Return, for each key, the condition: beyond in this key, equal in all keys before."""
-    beyond = []
-    alike: list[Any] = []
-    for (column, descending), value in zip(keys, values, strict=True):
-        beyond.append(sa.and_(*alike, _is_beyond(column, value, descending=descending)))
-        alike.append(
-            column.is_(None) if value is None else column == sa.literal(value, column.type)
-        )
-    return beyond
 
 
 def _is_beyond(column: Any, value: Any, *, descending: bool) -> Any:

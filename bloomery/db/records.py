@@ -141,22 +141,14 @@ def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[
 
     Raises the noun's error of a missing record for an unknown marker.
     """
-    page = query.page
-    listed = pagination.keyset(
-        conn,
-        _select(noun, query.columns).where(*_conditions(noun, query)),
-        table(noun),
-        page.sort_key,
-        page.descending,
-        page.marker,
-        noun.missing,
-        visible=_visible(noun, query.project),
-    )
-    return conn.execute(listed if page.limit is None else listed.limit(page.limit)).all()
-
-
-def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
-    c = table(noun).c
+    page, c = query.page, table(noun).c
+    visible: list[sa.ColumnElement[bool]] = []  # to a project
+    if query.project is not None and noun.of_node:
+        tenant = sa.or_(NODES.c.owner == query.project, NODES.c.lessee == query.project)
+        visible.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(tenant)))
+    elif query.project is not None:
+        own = c.owner == query.project
+        visible.append(sa.or_(own, c.public.is_(True)) if "public" in c else own)
     conditions: list[sa.ColumnElement[bool]] = [c[n] == v for n, v in query.equal.items()]
     if query.description_contains is not None:
         conditions.append(c.description.ilike(f"%{query.description_contains}%"))
@@ -170,16 +162,14 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
     ]
     if of_nodes:
         conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))
-    return conditions + _visible(noun, query.project)
-
-
-def _visible(noun: Noun, project: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return the condition that limits a list to a project's records."""
-    c = table(noun).c
-    if project is None:
-        return []
-    if not noun.of_node:
-        own = c.owner == project
-        return [sa.or_(own, c.public.is_(True)) if "public" in c else own]
-    tenant = sa.or_(NODES.c.owner == project, NODES.c.lessee == project)
-    return [c.node_uuid.in_(sa.select(NODES.c.uuid).where(tenant))]
+    listed = pagination.keyset(
+        conn,
+        _select(noun, query.columns).where(*conditions, *visible),
+        table(noun),
+        page.sort_key,
+        page.descending,
+        page.marker,
+        noun.missing,
+        visible=visible,
+    )
+    return conn.execute(listed if page.limit is None else listed.limit(page.limit)).all()

@@ -106,7 +106,8 @@ def _is_usable(db: engine.Database, revision: str | None, line: Line) -> bool:
     require_known(revision, line=line)
     if revision <= line.head:
         return revision == line.head
-    contracted_at = _contracted_at(db)
+    with db.read() as conn:  # the last revision that removed columns or tables of older releases
+        contracted_at = conn.execute(_CONTRACTED_AT).scalar()
     if contracted_at is not None and contracted_at > line.head:
         raise errors.SchemaOutdated(
             schema=revision,
@@ -116,12 +117,6 @@ def _is_usable(db: engine.Database, revision: str | None, line: Line) -> bool:
     LOG.warning("the schema is %s: a newer release brought it up from %s, which this one needs, "
                 "and this one can use it; upgrade this one, too", revision, line.head)  # fmt: skip
     return True
-
-
-def _contracted_at(db: engine.Database) -> str | None:
-    """Return the last revision that removed columns or tables of older releases."""
-    with db.read() as conn:
-        return conn.execute(_CONTRACTED_AT).scalar()
 
 
 def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
@@ -139,7 +134,7 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
     except sa.exc.DBAPIError as exc:
         raise errors.CannotStart(
             reason=f"cannot bring the schema from {revision or 'nothing'} to {line.head} "
-            f"in {shown(db)}: {exc.orig}"
+            f"in {masked_url(db)}: {exc.orig}"
             + ("" if revision else f"; if its tables are another program's, {_ANOTHER_DATABASE}"),
         ) from exc
 
@@ -152,16 +147,12 @@ def prepare(db: engine.Database, *, line: Line = OURS) -> Path | None:
     revision = revision_of(db)
     if _is_usable(db, revision, line):
         return None
-    backup = None if revision is None else _back_up(db, revision)
+    backup = None
+    if revision is not None:
+        backup = Path(f"{db.url.database}.{revision}-{rows.now():%Y%m%dT%H%M%SZ}.backup")
+        db.backup(backup)
     upgrade(db, line=line)
     return backup
-
-
-def _back_up(db: engine.Database, revision: str) -> Path:
-    stamp = f"{rows.now():%Y%m%dT%H%M%SZ}"
-    target = Path(f"{db.url.database}.{revision}-{stamp}.backup")
-    db.backup(target)
-    return target
 
 
 def _run_revisions(conn: sa.Connection, line: Line) -> None:
@@ -173,9 +164,9 @@ def _run_revisions(conn: sa.Connection, line: Line) -> None:
 
 
 def _unusable(db: engine.Database, reason: object) -> errors.CannotStart:
-    return errors.CannotStart(reason=f"cannot use the database {shown(db)}: {reason}")
+    return errors.CannotStart(reason=f"cannot use the database {masked_url(db)}: {reason}")
 
 
-def shown(db: engine.Database) -> str:
+def masked_url(db: engine.Database) -> str:
     """Return the URL of a database, its password masked."""
     return db.url.render_as_string(hide_password=True)

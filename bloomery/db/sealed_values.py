@@ -43,8 +43,12 @@ def reseal(
     total = 0
     for table, texts in COLUMNS.items():
         for rows in _batches(db, table, texts, former, batch):
-            changes = [(row, _resealed(row, texts, sealer, former)) for row in rows]
-            changes = [(row, change) for row, change in changes if change]
+            changes = []  # of each row: the former and the new text of each column that changes
+            for row in rows:
+                values = {text.name: row._mapping[text] for text in texts}  # noqa: SLF001
+                pairs = {n: (old, sealer.reseal(old, former)) for n, old in values.items() if old}
+                if change := {n: pair for n, pair in pairs.items() if pair[0] != pair[1]}:
+                    changes.append((row, change))
             if changes:
                 db.transact(lambda conn, t=table, c=changes: _write(conn, t, c))  # type: ignore[misc]
                 total += len(changes)
@@ -75,15 +79,6 @@ def _batches(
 
 def _key_of(table: sa.Table, row: sa.Row[Any]) -> list[Any]:
     return [row._mapping[column] for column in table.primary_key]  # noqa: SLF001
-
-
-def _resealed(
-    row: sa.Row[Any], texts: Sequence[sa.Column[Any]], sealer: Sealer, former: str
-) -> dict[str, tuple[str, str]]:
-    """Return the former and the new text of each column that changes."""
-    values = {text.name: row._mapping[text] for text in texts}  # noqa: SLF001
-    pairs = {name: (old, sealer.reseal(old, former)) for name, old in values.items() if old}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _write(

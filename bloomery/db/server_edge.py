@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
@@ -55,8 +55,13 @@ class ServerEdge:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        with self._named_faults(), self._connection() as conn:
-            yield conn
+        try:
+            with self._connection() as conn:
+                yield conn
+        except sa.exc.DBAPIError as exc:  # named errors for faults of the server; others pass
+            if failure := server_faults.named(exc, self._url):
+                raise failure from exc
+            raise
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
@@ -69,43 +74,26 @@ class ServerEdge:
                 _roll_back(conn)
 
     @contextmanager
-    def _named_faults(self) -> Iterator[None]:
-        """Raise named errors for faults of the server; other errors pass."""
-        try:
-            yield
-        except sa.exc.DBAPIError as exc:
-            if failure := server_faults.named(exc, self._url):
-                raise failure from exc
-            raise
-
-    @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
         """Yield a connection of the pool.  Raises DatabaseAway, DatabaseBusy."""
         try:
-            conn = self._open()
+            try:
+                conn = self.engine.connect()
+            except sa.exc.DBAPIError as exc:  # once more if a new one breaks while it is opened
+                if not server_faults.is_lost(exc):
+                    raise
+                conn = self.engine.connect()
         except sa.exc.TimeoutError as exc:
-            raise self._used_up() from exc
+            ours = self._settings
+            raise errors.DatabaseBusy(
+                reason=f"all {ours.max_pool_size + ours.max_overflow} connections of this process "
+                f"were in use for {ours.pool_timeout} s; if that happens often, raise "
+                "[database]max_pool_size",
+            ) from exc
         except sa.exc.DBAPIError as exc:
             raise server_faults.away(exc, self._url) from exc
         with conn:
             yield conn
-
-    def _open(self) -> sa.Connection:
-        """Take a connection; retry once if a new one breaks while it is opened."""
-        try:
-            return self.engine.connect()
-        except sa.exc.DBAPIError as exc:
-            if not server_faults.is_lost(exc):
-                raise
-            return self.engine.connect()
-
-    def _used_up(self) -> errors.DatabaseBusy:
-        ours = self._settings
-        count = ours.max_pool_size + ours.max_overflow
-        return errors.DatabaseBusy(
-            reason=f"all {count} connections of this process were in use for {ours.pool_timeout} "
-            "s; if that happens often, raise [database]max_pool_size",
-        )
 
     # ------------------------------------------------------------------------------ writing
 
@@ -134,17 +122,18 @@ class ServerEdge:
             except (sa.exc.DBAPIError, errors.DatabaseBusy) as exc:
                 is_last = attempt == self._settings.max_retries or time.monotonic() > give_up_at
                 if is_last or not server_faults.may_pass(exc):
-                    self._raise_named(exc)
+                    failure = server_faults.named(exc, self._url)
+                    if failure is None or failure is exc:
+                        raise
+                    raise failure from exc
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311  jitter
         raise AssertionError("unreachable")
 
-    def _raise_named(self, exc: Exception) -> NoReturn:
-        failure = server_faults.named(exc, self._url)
-        if failure is None or failure is exc:
-            raise exc
-        raise failure from exc
-
     def _run(self, conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+        """Commit ``work``; without an answer, find out whether it was committed.
+
+        Raises the server's errors, with nothing committed; CommitInDoubt.
+        """
         _send(conn, "BEGIN")
         conn.info[_WROTE] = False
         try:
@@ -152,16 +141,6 @@ class ServerEdge:
         except BaseException:
             _roll_back(conn)
             raise
-        self._commit(conn)
-        for callback in self.on_commit:
-            callback()
-        return result
-
-    def _commit(self, conn: sa.Connection) -> None:
-        """Commit; without an answer, find out whether it was committed.
-
-        Raises the server's errors, with nothing committed; CommitInDoubt.
-        """
         token = commit_tokens.make() if conn.info[_WROTE] else None
         try:
             for statement in commit_tokens.commit_statements(token, self.engine.dialect):
@@ -172,6 +151,9 @@ class ServerEdge:
                 raise
             if token is not None and not self._was_committed(token):
                 raise
+        for callback in self.on_commit:
+            callback()
+        return result
 
     def _was_committed(self, token: str) -> bool:
         """Ask on another connection, for as long as a server may take to restart."""
@@ -247,10 +229,15 @@ def _send(conn: sa.Connection, statement: str) -> None:
 
     Raises what SQLAlchemy would raise, and gives up a connection that is gone.
     """
-    dialect, dbapi = conn.dialect, conn.connection.dbapi_connection
+    dialect = conn.dialect
+    dbapi: Any = conn.connection.dbapi_connection
     errors_of_driver = dialect.loaded_dbapi.Error
     try:
-        _execute(dbapi, statement)
+        if hasattr(dbapi, "pgconn"):  # psycopg would prepare it after some repetitions
+            with dbapi.cursor() as cursor:
+                cursor.execute(statement, prepare=False)
+        else:
+            dbapi.query(statement)
     except errors_of_driver as exc:
         is_lost = dialect.is_disconnect(exc, dbapi, None)
         if is_lost:
@@ -258,14 +245,6 @@ def _send(conn: sa.Connection, statement: str) -> None:
         raise sa.exc.DBAPIError.instance(
             statement, None, exc, errors_of_driver, connection_invalidated=is_lost
         ) from exc
-
-
-def _execute(dbapi: Any, statement: str) -> None:
-    if hasattr(dbapi, "pgconn"):  # psycopg would prepare it after some repetitions
-        with dbapi.cursor() as cursor:
-            cursor.execute(statement, prepare=False)
-        return
-    dbapi.query(statement)
 
 
 def _roll_back(conn: sa.Connection) -> None:

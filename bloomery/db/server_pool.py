@@ -57,35 +57,25 @@ def _connect_args(
     idle_s = statement_timeout_s if idle_s is None else idle_s
     arguments: dict[str, Any] = {"autocommit": True, "connect_timeout": settings.connect_timeout}
     if url.get_backend_name() == "postgresql":
-        return arguments | _postgresql(url, settings, statement_timeout_s, idle_s)
+        limits = {
+            "default_transaction_isolation": "read\\ committed",
+            "lock_timeout": f"{settings.lock_timeout}s",
+            "statement_timeout": f"{statement_timeout_s}s",
+            "idle_in_transaction_session_timeout": f"{idle_s}s",
+        }
+        options = [f"-c {name}={value}" for name, value in limits.items()]
+        silent_s = settings.connect_timeout + _NETWORK_SLACK_S
+        return arguments | {
+            "fallback_application_name": f"bloomery {os.getpid()}",
+            "options": " ".join([*options, str(url.query.get("options", ""))]).strip(),
+            "keepalives_idle": settings.connect_timeout,
+            "keepalives_interval": max(settings.connect_timeout // 3, 1),
+            "keepalives_count": 3,
+            "tcp_user_timeout": silent_s * 1000,
+        }
+    # MariaDB alone reads /*M! comments, MySQL alone /*!8
     if url.host in _LOOPBACK and not any(name.startswith("ssl") for name in url.query):
         arguments["ssl_disabled"] = True  # PyMySQL reads all certificates for each connection
-    return arguments | _mysql(settings, statement_timeout_s, idle_s)
-
-
-def _postgresql(
-    url: sa.URL, settings: Settings, statement_timeout_s: int, idle_s: int
-) -> dict[str, Any]:
-    limits = {
-        "default_transaction_isolation": "read\\ committed",
-        "lock_timeout": f"{settings.lock_timeout}s",
-        "statement_timeout": f"{statement_timeout_s}s",
-        "idle_in_transaction_session_timeout": f"{idle_s}s",
-    }
-    options = [f"-c {name}={value}" for name, value in limits.items()]
-    silent_s = settings.connect_timeout + _NETWORK_SLACK_S
-    return {
-        "fallback_application_name": f"bloomery {os.getpid()}",
-        "options": " ".join([*options, str(url.query.get("options", ""))]).strip(),
-        "keepalives_idle": settings.connect_timeout,
-        "keepalives_interval": max(settings.connect_timeout // 3, 1),
-        "keepalives_count": 3,
-        "tcp_user_timeout": silent_s * 1000,
-    }
-
-
-def _mysql(settings: Settings, statement_timeout_s: int, idle_s: int) -> dict[str, Any]:
-    """Return MySQL's settings: MariaDB alone reads /*M! comments, MySQL alone /*!8."""
     command = (
         f"SET SESSION sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {settings.lock_timeout}"
         " /*!80000 , transaction_isolation = 'READ-COMMITTED' */"
@@ -94,7 +84,7 @@ def _mysql(settings: Settings, statement_timeout_s: int, idle_s: int) -> dict[st
         f", idle_transaction_timeout = {idle_s} */"
     )
     wait_s = statement_timeout_s + _NETWORK_SLACK_S if statement_timeout_s else None
-    return {"init_command": command, "read_timeout": wait_s, "write_timeout": wait_s}
+    return arguments | {"init_command": command, "read_timeout": wait_s, "write_timeout": wait_s}
 
 
 def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
@@ -104,16 +94,13 @@ def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
     """
     if not record.info.setdefault(_USED, False):
         record.info[_USED] = True
-    elif _is_stale(dbapi):
-        raise sa.exc.DisconnectionError("the server has closed it")
-
-
-def _is_stale(dbapi: Any) -> bool:
+        return
     try:
         # PyMySQL has no public name
         descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001  P
-    except Exception:  # noqa: BLE001  of any driver: the socket is closed
-        return True
+    except Exception as exc:  # of any driver: the socket is closed
+        raise sa.exc.DisconnectionError("the server has closed it") from exc
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+    if poll.poll(0):
+        raise sa.exc.DisconnectionError("the server has closed it")

@@ -98,7 +98,7 @@ class SiteFile:
 
     def _refused(self, db: Database, problem: str) -> errors.CannotStart:
         return errors.CannotStart(
-            reason=f"cannot serve from {schema.shown(db)}: {problem}, and {self.path} tells of the "
-            "one that was served last; put that one back, with its -wal file if it is SQLite's, "
-            f"or move {self.path} away to go on with the one that is there",
+            reason=f"cannot serve from {schema.masked_url(db)}: {problem}, and {self.path} tells "
+            "of the one that was served last; put that one back, with its -wal file if it is "
+            f"SQLite's, or move {self.path} away to go on with the one that is there",
         )

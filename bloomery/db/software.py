@@ -6,7 +6,7 @@ the transaction begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -86,15 +86,11 @@ def list_configs(
     if marker is not None:
         place = sa.select(_C.created_at, _C.id).where(visible, _C.uuid == marker)
         if (last := conn.execute(place).one_or_none()) is not None:
-            query = query.where(_comes_after(last))
+            same_time = sa.and_(_C.created_at == last.created_at, _C.id < last.id)
+            query = query.where(sa.or_(_C.created_at < last.created_at, same_time))
     if limit is not None:
         query = query.limit(limit)
     return [ConfigSummary(**row) for row in conn.execute(query).mappings()]
-
-
-def _comes_after(last: sa.Row[Any]) -> sa.ColumnElement[bool]:
-    same_time = sa.and_(_C.created_at == last.created_at, _C.id < last.id)
-    return sa.or_(_C.created_at < last.created_at, same_time)
 
 
 def count_configs(conn: sa.Connection, project: str) -> int:
@@ -117,12 +113,10 @@ def delete_config(conn: sa.Connection, project: str, uuid: str) -> bool:
 def encode_deployment(deployment: SoftwareDeployment, sealer: Sealer) -> Row:
     """Return the row of a deployment."""
     row = {name: getattr(deployment, name) for name in _DEPLOYMENT_COLUMNS}
-    return row | {name: _sealed(getattr(deployment, name), sealer) for name in _VALUES}
-
-
-def _sealed(values: Mapping[str, Any], sealer: Sealer) -> str:
-    """Seal values; an empty map stays unsealed."""
-    return sealer.seal_text(rows.dump_document(values)) if values else rows.EMPTY_OBJECT
+    for name in _VALUES:  # an empty map stays unsealed
+        values = getattr(deployment, name)
+        row[name] = sealer.seal_text(rows.dump_document(values)) if values else rows.EMPTY_OBJECT
+    return row
 
 
 def _opened(text: str, sealer: Sealer) -> dict[str, Any]:

@@ -76,17 +76,12 @@ def _one(conn: sa.Connection, row: sa.Row[Any] | None) -> Stack | None:
 
 
 def _values(conn: sa.Connection, rows: Sequence[sa.Row[Any]]) -> list[Stack]:
-    tags = _tags(conn, [row.uuid for row in rows])
-    return [Stack(**row._mapping, tags=tags.get(row.uuid, ())) for row in rows]  # noqa: SLF001
-
-
-def _tags(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, tuple[str, ...]]:
     tags: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(uuids), _MOST_IDENTS):
-        idents = uuids[start : start + _MOST_IDENTS]
+    for start in range(0, len(rows), _MOST_IDENTS):
+        idents = [row.uuid for row in rows[start : start + _MOST_IDENTS]]
         for uuid, tag in conn.execute(_TAGS_OF, {"idents": idents}):
             tags[uuid] = (*tags.get(uuid, ()), tag)
-    return tags
+    return [Stack(**row._mapping, tags=tags.get(row.uuid, ())) for row in rows]  # noqa: SLF001
 
 
 def list_page(conn: sa.Connection, query: Query) -> list[Stack]:

@@ -44,27 +44,26 @@ def encode(runs: Sequence[StepRun]) -> list[dict[str, Any]]:
     created_at = rows.now()
     args = rows.dump_all([run.step.args for run in runs])
     facts = rows.dump_all([{name: getattr(run.step, name) for name in _STEP_FACTS} for run in runs])
-    return [_row(*each, created_at) for each in zip(runs, args, facts, strict=True)]
-
-
-def _row(run: StepRun, args: str, facts: str, created_at: datetime) -> dict[str, Any]:
-    return {
-        "node_uuid": run.node_uuid,
-        "flow": run.flow,
-        "phase": run.phase,
-        "position": run.position,
-        "interface": run.step.interface,
-        "step": run.step.step,
-        "args": args,
-        "facts": facts,
-        "state": run.state,
-        "conductor": run.conductor,
-        "lock_generation": run.lock_generation,
-        "request_id": run.request_id,
-        "recovery_weight": run.recovery_weight,
-        "started_at": run.started_at,
-        "created_at": created_at,
-    }
+    return [
+        {
+            "node_uuid": run.node_uuid,
+            "flow": run.flow,
+            "phase": run.phase,
+            "position": run.position,
+            "interface": run.step.interface,
+            "step": run.step.step,
+            "args": args_text,
+            "facts": facts_text,
+            "state": run.state,
+            "conductor": run.conductor,
+            "lock_generation": run.lock_generation,
+            "request_id": run.request_id,
+            "recovery_weight": run.recovery_weight,
+            "started_at": run.started_at,
+            "created_at": created_at,
+        }
+        for run, args_text, facts_text in zip(runs, args, facts, strict=True)
+    ]
 
 
 def from_row(row: sa.RowMapping) -> StepRun:

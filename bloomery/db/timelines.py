@@ -49,15 +49,13 @@ def list_rows(
     table, at = _TABLES[kind], _AT[kind]
     query = sa.select(table).where(table.c.node_uuid == node_uuid, at.is_not(None))
     if after is not None:
-        query = query.where(_is_behind(table, at, kind, after))
+        is_behind = at <= after.at if kind < after.kind else at < after.at
+        if kind == after.kind:
+            same_time = sa.and_(at == after.at, table.c.id < after.row_id)
+            is_behind = sa.or_(at < after.at, same_time)
+        query = query.where(is_behind)
     query = query.order_by(at.desc(), table.c.id.desc()).limit(limit)
     return conn.execute(query).mappings().all()
-
-
-def _is_behind(table: sa.Table, at: Any, kind: str, after: Position) -> Any:
-    if kind == after.kind:
-        return sa.or_(at < after.at, sa.and_(at == after.at, table.c.id < after.row_id))
-    return at <= after.at if kind < after.kind else at < after.at
 
 
 def list_durations(

@@ -9,7 +9,6 @@ data that its kind calls redacted.  Encode before the transaction begins.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -58,22 +57,19 @@ def encode_template(template: Template, sealer: Sealer) -> tuple[Row, Row | None
         text = rows.dump_document(dict(sorted(template.files.items())))
         digest = hashlib.sha256(text.encode()).hexdigest()
         files = {"digest": digest, "files": text, "created_at": now}
+    environment = {
+        name: sealer.seal_text(rows.dump_document(part)) if name in _SEALED_PARTS else part
+        for name, part in template.environment.items()
+    }
     row = {
         "uuid": template.uuid,
         "template": _encode(template.template, sealer, hidden=template.has_secret),
-        "environment": rows.dump_document(_sealed_parts(template.environment, sealer)),
+        "environment": rows.dump_document(environment),
         "files_digest": digest,
         "sealed": template.has_secret,
         "created_at": now,
     }
     return row, files
-
-
-def _sealed_parts(environment: Mapping[str, Any], sealer: Sealer) -> dict[str, Any]:
-    return {
-        name: sealer.seal_text(rows.dump_document(part)) if name in _SEALED_PARTS else part
-        for name, part in environment.items()
-    }
 
 
 def decode_template(row: sa.Row[Any], sealer: Sealer) -> Template:
@@ -154,20 +150,16 @@ def encode_resource(resource: StoredResource, sealer: Sealer) -> Row:
 def encode_data(resource: StoredResource, sealer: Sealer) -> list[Row]:
     """Return the rows of a resource's data; values that may contain a hidden one are sealed."""
     secret = resource.data.keys() if resource.has_secret else resource.redacted
+    texts = {key: rows.dump_document(value) for key, value in resource.data.items()}
     return [
         {
             "resource_uuid": resource.uuid,
             "key": key,
-            "value": _data_text(value, sealer, redacted=key in secret),
+            "value": sealer.seal_text(text) if key in secret else text,
             "redacted": key in secret,
         }
-        for key, value in resource.data.items()
+        for key, text in texts.items()
     ]
-
-
-def _data_text(value: Any, sealer: Sealer, *, redacted: bool) -> str:
-    text = rows.dump_document(value)
-    return sealer.seal_text(text) if redacted else text
 
 
 def decode_data(row: sa.Row[Any], sealer: Sealer) -> Any:

@@ -32,7 +32,7 @@ from bloomery.db.tables import (
     TEMPLATE_FILES,
 )
 from bloomery.db.tree_values import Row
-from bloomery.model.stacks import Action, Event, Stack, Tree, Turn
+from bloomery.model.stacks import Action, Event, Stack, Template, Tree, Turn
 from bloomery.secrets import Sealer
 
 _S = STACKS.c
@@ -217,22 +217,43 @@ def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> T
     was in doubt) is not written again.  Raises StackLockLost.
     """
     is_new = stack_locks.advance(conn, guard)
-    overtaken = _overtaken(conn, turn) if is_new else _moved_on(conn, turn)
     if not is_new:
+        traversals = _stored_traversals(conn, turn) if turn.stacks else {}
+        overtaken = frozenset(
+            row["uuid"] for row in turn.stacks if traversals.get(row["uuid"]) != row["traversal"]
+        )
         return TurnResult(released=stack_locks.is_free(conn, guard.root_uuid), overtaken=overtaken)
-    _write_documents(conn, turn)
-    _write_resources(conn, turn)
+    overtaken = _overtaken(conn, turn)
+    insert_templates(conn, turn.templates, turn.files)
+    for idents in upserts.chunks(turn.dropped):
+        conn.execute(_DROP_TEMPLATES, {"idents": list(idents)})
+    if turn.properties:
+        columns = tuple(turn.properties[0])
+        insert = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA, columns)
+        conn.execute(insert, rows.lean(turn.properties))
+    if turn.resources:
+        upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
+        conn.execute(upsert, rows.lean(turn.resources))
+        for idents in upserts.chunks([row["uuid"] for row in turn.resources]):
+            conn.execute(_DROP_DATA, {"idents": list(idents)})
+    if turn.data:
+        conn.execute(sa.insert(RESOURCE_DATA), rows.lean(turn.data))
+    for idents in upserts.chunks(turn.removed):
+        conn.execute(_DROP_RESOURCES, {"idents": list(idents)})
     if turn.snapshots:
         conn.execute(_END_SNAPSHOT, rows.lean(turn.snapshots))
-    insert_events(conn, [row for row in turn.events if not _is_void(row, overtaken)])
+    insert_events(
+        conn,
+        [
+            row
+            for row in turn.events
+            if row["stack_uuid"] not in overtaken or row["physical_id"] != row["stack_uuid"]
+        ],
+    )
     events.insert(conn, [row for stack, row in turn.relay if stack not in overtaken])
     stack_orders.delete(conn, turn.orders)
     released = turn.is_idle and not overtaken and stack_locks.release(conn, guard)
     return TurnResult(released=released, overtaken=overtaken)
-
-
-def _is_void(event: Row, overtaken: frozenset[str]) -> bool:
-    return event["stack_uuid"] in overtaken and event["physical_id"] == event["stack_uuid"]
 
 
 def _overtaken(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
@@ -249,9 +270,12 @@ def _overtaken(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
         and traversals[row["uuid"]] == turn.traversals.get(row["uuid"], row["traversal"])
     ]
     if unchanged:
-        conn.execute(
-            _UPDATE_STACK, rows.lean([_stack_change(row, traversals) for row in unchanged])
-        )
+        changes = [
+            {"ident": row["uuid"], "known_traversal": traversals[row["uuid"]]}
+            | {f"to_{name}": row[name] for name in _CHANGED}
+            for row in unchanged
+        ]
+        conn.execute(_UPDATE_STACK, rows.lean(changes))
     written = {row["uuid"] for row in (*new, *unchanged)}
     return frozenset(row["uuid"] for row in turn.stacks if row["uuid"] not in written)
 
@@ -262,19 +286,6 @@ def _stored_traversals(conn: sa.Connection, turn: EncodedTurn) -> dict[str, int]
         for idents in upserts.chunks([row["uuid"] for row in turn.stacks])
         for uuid, traversal in conn.execute(_TRAVERSALS, {"idents": list(idents)})
     }
-
-
-def _moved_on(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
-    """Return the stacks of a turn that was written, whose traversal is another one by now."""
-    traversals = _stored_traversals(conn, turn) if turn.stacks else {}
-    return frozenset(
-        row["uuid"] for row in turn.stacks if traversals.get(row["uuid"]) != row["traversal"]
-    )
-
-
-def _stack_change(row: Row, traversals: Mapping[str, int]) -> Row:
-    changes = {f"to_{name}": row[name] for name in _CHANGED}
-    return {"ident": row["uuid"], "known_traversal": traversals[row["uuid"]]} | changes
 
 
 def insert_stacks(conn: sa.Connection, stacks: Sequence[Row], tags: Sequence[Row] = ()) -> None:
@@ -309,29 +320,19 @@ def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
         conn.execute(_INSERT_EVENT, rows.lean(encoded))
 
 
-def _write_documents(conn: sa.Connection, turn: EncodedTurn) -> None:
-    insert_templates(conn, turn.templates, turn.files)
-    for idents in upserts.chunks(turn.dropped):
-        conn.execute(_DROP_TEMPLATES, {"idents": list(idents)})
-    if turn.properties:
-        columns = tuple(turn.properties[0])
-        insert = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA, columns)
-        conn.execute(insert, rows.lean(turn.properties))
-
-
-def _write_resources(conn: sa.Connection, turn: EncodedTurn) -> None:
-    if turn.resources:
-        upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
-        conn.execute(upsert, rows.lean(turn.resources))
-        for idents in upserts.chunks([row["uuid"] for row in turn.resources]):
-            conn.execute(_DROP_DATA, {"idents": list(idents)})
-    if turn.data:
-        conn.execute(sa.insert(RESOURCE_DATA), rows.lean(turn.data))
-    for idents in upserts.chunks(turn.removed):
-        conn.execute(_DROP_RESOURCES, {"idents": list(idents)})
-
-
 # --------------------------------------------------------------------------------------- reading
+
+_TEMPLATE = (
+    sa.select(
+        RAW_TEMPLATES.c.uuid,
+        RAW_TEMPLATES.c.template,
+        RAW_TEMPLATES.c.environment,
+        RAW_TEMPLATES.c.sealed,
+        TEMPLATE_FILES.c.files,
+    )
+    .outerjoin(TEMPLATE_FILES, TEMPLATE_FILES.c.digest == RAW_TEMPLATES.c.files_digest)
+    .where(RAW_TEMPLATES.c.uuid == sa.bindparam("ident"))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -474,3 +475,11 @@ def decode(tree: TreeRows, sealer: Sealer) -> Tree:
         properties={each.uuid: each for each in properties},
         orders=[stack_orders.from_row(row, sealer) for row in tree.orders],
     )
+
+
+def get_template(conn: sa.Connection, uuid: str, sealer: Sealer) -> Template:
+    """Return a stored template, which nothing changes.  Raises NotFound, KeyMissing."""
+    row = conn.execute(_TEMPLATE, {"ident": uuid}).one_or_none()
+    if row is None:
+        raise errors.NotFound(reason=f"cannot find the stored template {uuid}")
+    return tree_values.decode_template(row, sealer)

@@ -49,18 +49,13 @@ def read_bytes(environ: dict[str, Any], limit: int) -> bytes:
     if _LENGTH.fullmatch(declared) is None:
         if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
             return b""
-        return _read_to_end(environ["wsgi.input"], limit)
+        body = bytes(environ["wsgi.input"].read(limit + 1))
+        if len(body) > limit:
+            raise TooLarge
+        return body
     if int(declared) > limit:
         raise TooLarge
     return bytes(environ["wsgi.input"].read(int(declared))) if int(declared) else b""
-
-
-def _read_to_end(stream: Any, limit: int) -> bytes:
-    """Return the rest of the stream.  Raises TooLarge beyond ``limit``."""
-    body = bytes(stream.read(limit + 1))
-    if len(body) > limit:
-        raise TooLarge
-    return body
 
 
 def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:
@@ -75,7 +70,12 @@ def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:
     if _LONG_NUMBER.search(body):  # orjson would turn them into floats
         value = json.loads(body, parse_int=int if keeps_big_integers else _integer)
     if _NUL in body:
-        _refuse_nul(value)
+        for where, text in _texts(value, ""):
+            if "\0" in text:
+                raise errors.Invalid(
+                    reason=f"Schema error for {where.strip('/') or 'body'}: "
+                    "a text must not hold the character NUL",
+                )
     return value
 
 
@@ -85,15 +85,6 @@ def _integer(digits: str) -> int:
             reason=f"Schema error for body: the integer {digits[:24]} does not fit into 64 bits",
         )
     return int(digits)
-
-
-def _refuse_nul(value: Any) -> None:
-    for where, text in _texts(value, ""):
-        if "\0" in text:
-            raise errors.Invalid(
-                reason=f"Schema error for {where.strip('/') or 'body'}: "
-                "a text must not hold the character NUL",
-            )
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:

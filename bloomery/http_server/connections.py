@@ -178,22 +178,19 @@ class Connections:
         """
         while not self._is_done(stop_s):
             try:
-                self._look_around()
+                rests = self._is_accepting and not self._all  # no time-out to check
+                look_s = SWEEP_S if self._stop_at is None else STOP_LOOK_S
+                for fd, _event in self._poll.poll(None if rests else look_s):
+                    self._handle_event(fd)
+                now = time.monotonic()
+                if now - self._swept_at >= SWEEP_S:
+                    self._swept_at = now
+                    self._sweep(now)
+                self._accept_again()
             except Exception:
                 LOG.exception("connections are served on after an unexpected fault")
                 time.sleep(FAULT_S)
         self.close()
-
-    def _look_around(self) -> None:
-        rests = self._is_accepting and not self._all  # no time-out to check
-        look_s = SWEEP_S if self._stop_at is None else STOP_LOOK_S
-        for fd, _event in self._poll.poll(None if rests else look_s):
-            self._look_at(fd)
-        now = time.monotonic()
-        if now - self._swept_at >= SWEEP_S:
-            self._swept_at = now
-            self._sweep(now)
-        self._accept_again()
 
     def wake(self) -> None:
         """Wake ``run``."""
@@ -207,7 +204,7 @@ class Connections:
             self._stop_at = time.monotonic()
         self.wake()
 
-    def _look_at(self, fd: int) -> None:
+    def _handle_event(self, fd: int) -> None:
         if fd == self._bell:
             os.eventfd_read(fd)
         elif fd == self._listener.fileno():
@@ -228,33 +225,33 @@ class Connections:
         elif connection.state is State.WRITING:
             self._send_on(connection)
         elif connection.state is State.DRAINING:
-            self._drop(connection)
+            try:
+                has_ended = not connection.socket.recv(PIECE)
+            except (BlockingIOError, InterruptedError):
+                has_ended = False
+            except OSError:
+                has_ended = True
+            if has_ended:
+                self._close(connection)
+            else:
+                self._arm(connection, State.DRAINING, _IN, connection.deadline)
         elif connection.stream is not None:
             connection.stream.go_on()
 
     def _is_done(self, stop_s: float) -> bool:
+        """Stop to listen once the server stops; return whether nothing is left to serve.
+
+        Connections that may send no more requests are closed; a body that the application has
+        asked for is awaited.
+        """
         if self._stop_at is None:
             return False
-        self._stop_listening()
+        if self._listener.fileno() >= 0:
+            if self.limits.kept_s:
+                self._accept(MOST_QUEUED)
+            self._listener.close()
+            self._is_accepting = False
         now = time.monotonic()
-        self._close_unkept(now)
-        states = {connection.state for connection in list(self._all.values())}
-        is_late = now >= self._stop_at + self.limits.kept_s + stop_s
-        return State.BUSY not in states and (is_late or not states & {State.WRITING, State.READING})
-
-    def _stop_listening(self) -> None:
-        if self._listener.fileno() < 0:
-            return
-        if self.limits.kept_s:
-            self._accept(MOST_QUEUED)
-        self._listener.close()
-        self._is_accepting = False
-
-    def _close_unkept(self, now: float) -> None:
-        """Close connections that may send no more requests while the server stops.
-
-        A body that the application has asked for is awaited.
-        """
 
         def is_unkept(connection: Connection) -> bool:
             if connection.state is not State.READING:
@@ -265,6 +262,9 @@ class Connections:
 
         for connection in list(self._all.values()):
             self._close_if(connection, is_unkept)
+        states = {connection.state for connection in list(self._all.values())}
+        is_late = now >= self._stop_at + self.limits.kept_s + stop_s
+        return State.BUSY not in states and (is_late or not states & {State.WRITING, State.READING})
 
     def close(self) -> None:
         """Close everything in any state, when ``run`` has ended."""
@@ -288,8 +288,15 @@ class Connections:
                 connection = self._added(*self._listener.accept())
             except BlockingIOError:
                 return None
-            except Exception as exc:  # noqa: BLE001  logged below
-                return self._rest_from_accepting(exc)
+            except Exception as exc:
+                if isinstance(exc, OSError) and exc.errno not in _SHORTAGE:
+                    return None  # only the client is gone
+                if not isinstance(exc, OSError):
+                    LOG.exception("a connection cannot be taken for an unexpected reason")
+                self._make_room()
+                self._paused_until = time.monotonic() + SWEEP_S
+                why = exc.strerror if isinstance(exc, OSError) else type(exc).__name__
+                return self._pause(f"cannot take a connection: {why}")
             # its request may have arrived, so it is not idle
             self._guarded(connection, self._serve)
         return None
@@ -308,17 +315,6 @@ class Connections:
             raise
         self._all[connection.fd] = connection
         return connection
-
-    def _rest_from_accepting(self, fault: Exception) -> None:
-        """Wait until there may be room again, unless only the client is gone."""
-        if isinstance(fault, OSError) and fault.errno not in _SHORTAGE:
-            return
-        if not isinstance(fault, OSError):
-            LOG.error("a connection cannot be taken for an unexpected reason", exc_info=fault)
-        self._make_room()
-        self._paused_until = time.monotonic() + SWEEP_S
-        why = fault.strerror if isinstance(fault, OSError) else type(fault).__name__
-        self._pause(f"cannot take a connection: {why}")
 
     def _make_room(self) -> bool:
         """Close the connections that have been idle longest; return whether there were any."""
@@ -487,28 +483,14 @@ class Connections:
             return self._arm(connection, State.WRITING, _OUT, deadline)
         if not connection.closes:
             return self._go_on(connection)
-        return self._hang_up(connection)
-
-    # -------------------------------------------------------------------------------- closing
-
-    def _hang_up(self, connection: Connection) -> None:
-        """End the connection; a client that still sends gets time to read its answer."""
-        try:
+        try:  # a client that still sends gets time to read its answer
             connection.socket.shutdown(socket.SHUT_WR)
         except OSError:
             return self._close(connection)
         deadline = time.monotonic() + self.limits.drain_s
         return self._arm(connection, State.DRAINING, _IN, deadline)
 
-    def _drop(self, connection: Connection) -> None:
-        try:
-            if not connection.socket.recv(PIECE):
-                return self._close(connection)
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            return self._close(connection)
-        return self._arm(connection, State.DRAINING, _IN, connection.deadline)
+    # -------------------------------------------------------------------------------- closing
 
     def _close(self, connection: Connection) -> None:
         self._close_if(connection, lambda _: True)
@@ -538,28 +520,23 @@ class Connections:
         for connection in list(self._all.values()):
             if connection.stream is not None:
                 connection.stream.beat()
-        for connection in self._late(now):
-            self._guarded(connection, functools.partial(self._end_late, now))
+        for connection in list(self._all.values()):
+            if _is_late(connection, now):
+                self._guarded(connection, functools.partial(self._end_late, now))
 
     def _end_late(self, now: float, connection: Connection) -> None:
+        """Close a connection, or answer its incomplete request with 408."""
         if connection.state is State.READING and connection.reader.is_within:
-            self._time_out(connection, now)
+            with self._mutex:
+                if connection.state is not State.READING or not _is_late(connection, now):
+                    return
+                connection.state = State.BUSY
+            connection.reader.refuse(408, "the request took too long to come")
+            self._handle(connection)
         elif connection.stream is not None:
             connection.stream.close()
         else:
             self._close_if(connection, lambda late: _is_late(late, now))
-
-    def _time_out(self, connection: Connection, now: float) -> None:
-        """Answer an incomplete request with 408."""
-        with self._mutex:
-            if connection.state is not State.READING or not _is_late(connection, now):
-                return
-            connection.state = State.BUSY
-        connection.reader.refuse(408, "the request took too long to come")
-        self._handle(connection)
-
-    def _late(self, now: float) -> Iterator[Connection]:
-        return (each for each in list(self._all.values()) if _is_late(each, now))
 
 
 class _Wire:

@@ -91,7 +91,12 @@ class HttpBasic:
         """Return the authenticated name."""
         name, password = htpasswd.credentials(environ.get("HTTP_AUTHORIZATION", ""))
         proof = htpasswd.proof_of(self._key, name, password)
-        logins = self._current()
+        hashes = self._file.hashes()
+        if hashes is not self._logins.hashes:  # the file has changed
+            with self._mutex:
+                if hashes is not self._logins.hashes:
+                    self._logins = Logins(hashes)
+        logins = self._logins
         if proof in logins.right:
             return name
         check = environ.get(DEFERRED)
@@ -124,20 +129,9 @@ class HttpBasic:
     def _verify(self, logins: Logins, name: str, password: bytes, proof: bytes) -> None:
         """Raise Unauthorized for a wrong password; unknown names take the same time."""
         stored = logins.hashes.get(name)
-        right = bcrypt.checkpw(password[:72], stored or self._stand_in(logins, name))
+        used = stored or htpasswd.stand_in(self._key, logins.hashes, name)
+        right = bcrypt.checkpw(password[:72], used)
         if stored is None or not right:
             raise Unauthorized
         with self._mutex:
             logins.remember(proof)
-
-    def _stand_in(self, logins: Logins, name: str) -> bytes:
-        return htpasswd.stand_in(self._key, logins.hashes, name)
-
-    def _current(self) -> Logins:
-        """Return the logins of the current file; a change drops the cache."""
-        hashes = self._file.hashes()
-        if hashes is not self._logins.hashes:
-            with self._mutex:
-                if hashes is not self._logins.hashes:
-                    self._logins = Logins(hashes)
-        return self._logins

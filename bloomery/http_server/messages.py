@@ -196,10 +196,18 @@ class Reader:
         except httptools.HttpParserUpgrade:
             self._end()  # no other protocol is supported: the request is answered as it is
         except httptools.HttpParserCallbackError as exc:
-            self._fail(_cause(exc))
+            cause = exc.__context__ or exc.__cause__
+            if not isinstance(cause, Refused):
+                raise  # a fault of ours
+            self._fail(cause.refusal)
         except httptools.HttpParserError as exc:
+            # an unknown method, or a protocol that is not HTTP
             is_first = not any(message.target for message in self.messages)
-            self._fail(_reason(exc, data if is_first else b""))
+            is_method = isinstance(exc, httptools.HttpParserInvalidMethodError)
+            if is_method and _UNKNOWN_METHOD.match(data if is_first else b""):
+                self._fail(Refusal(405, f"Allowed here: {METHODS}", METHODS))
+            else:
+                self._fail(Refusal(400, f"This is no HTTP request: {exc}"))
         except Refused as exc:
             self._fail(exc.refusal)
 
@@ -289,30 +297,25 @@ class Reader:
             raise Refused(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
 
-def _cause(error: Exception) -> Refusal:
-    cause = error.__context__ or error.__cause__
-    if isinstance(cause, Refused):
-        return cause.refusal
-    raise error  # a fault of ours
-
-
-def _reason(error: Exception, data: bytes) -> Refusal:
-    """Distinguish an unknown method from a protocol that is not HTTP."""
-    unknown = isinstance(error, httptools.HttpParserInvalidMethodError)
-    if unknown and _UNKNOWN_METHOD.match(data):
-        return Refusal(405, f"Allowed here: {METHODS}", METHODS)
-    return Refusal(400, f"This is no HTTP request: {error}")
-
-
 def _check_head(message: Message) -> None:
-    """Store what the headers declare of the body.  Raises Refused."""
+    """Store the path, and what the headers declare of the body.  Raises Refused."""
     if message.version not in _VERSIONS:
         raise Refused(505, "HTTP/1.1 is spoken here")
     values: dict[bytes, bytes] = dict(message.headers)
     names = [name for name, _ in message.headers]
     if names.count(b"host") != 1 and (message.version == "1.1" or b"host" in values):
         raise Refused(400, "HTTP/1.1 wants one header Host")
-    _check_target(message)
+    target = message.target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if target == b"*" and message.method == "OPTIONS":
+        pass
+    elif absolute is not None:  # replaces the header Host (RFC 9112, 3.2.2)
+        host, path = absolute.groups()
+        message.target = path if path.startswith(b"/") else b"/" + path
+        message.headers = [each for each in message.headers if each[0] != b"host"]
+        message.headers.append((b"host", host))
+    elif not target.startswith(b"/") or b"#" in target:
+        raise Refused(400, "the address asked for must be a path, as /v1/nodes, or a URL")
     encoding = values.get(b"transfer-encoding")
     if encoding is not None:
         if b"content-length" in values or message.version == "1.0":
@@ -325,18 +328,3 @@ def _check_head(message: Message) -> None:
     message.asks_first = (
         asks and message.version == "1.1" and (message.length > 0 or encoding is not None)
     )
-
-
-def _check_target(message: Message) -> None:
-    """Store the path; an absolute URL replaces the Host header (RFC 9112, 3.2.2)."""
-    target = message.target
-    if target == b"*" and message.method == "OPTIONS":
-        return
-    absolute = _ABSOLUTE.fullmatch(target)
-    if absolute is not None:
-        host, path = absolute.groups()
-        message.target = path if path.startswith(b"/") else b"/" + path
-        message.headers = [each for each in message.headers if each[0] != b"host"]
-        message.headers.append((b"host", host))
-    elif not target.startswith(b"/") or b"#" in target:
-        raise Refused(400, "the address asked for must be a path, as /v1/nodes, or a URL")

@@ -57,7 +57,15 @@ class Questions(Generic[T]):
         if awaited:
             until = max(each.began_at for each in awaited) + WITHIN_S
             self._wait([each.answer for each in awaited], until - now)
-        return {name: self._read(name, question) for name, question in questions.items()}
+        answers = {}
+        for name, question in questions.items():
+            if question.answer.done():
+                answers[name] = question.answer.result()
+            else:
+                silent_s = self._clock() - question.began_at
+                problem = f"{name} has not answered for {silent_s:.0f} s"
+                answers[name] = Answer(problem=problem)
+        return answers
 
     def _question(self, name: str) -> _Question[T]:
         """Return the open question of a part, or a new one."""
@@ -83,12 +91,6 @@ class Questions(Generic[T]):
             answer.set_result(
                 Answer(problem=f"{name} could not be asked: see the log of this service")
             )
-
-    def _read(self, name: str, question: _Question[T]) -> Answer[T]:
-        if question.answer.done():
-            return question.answer.result()
-        silent_s = self._clock() - question.began_at
-        return Answer(problem=f"{name} has not answered for {silent_s:.0f} s")
 
 
 class Readiness(Questions[list[str]]):

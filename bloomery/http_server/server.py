@@ -192,20 +192,18 @@ class Server:
 
     def _answer_or_abandon(self, connection: Connection) -> None:
         try:
-            self._answer_or_wait(connection)
+            try:
+                self._answer(connection)
+            except login.Deferred as exc:
+                connection.reader.messages[0].login = exc.check
+                self._take_after(exc.check.outcome, connection)
+            except bodies.Awaited as exc:
+                self._connections.wait_for_more(connection, exc.size)
+            except Parked as exc:
+                self._take_after(exc.outcome, connection)
         except Exception:
             LOG.exception("a request could not be answered for an unexpected reason")
             self._connections.abandon(connection)
-
-    def _answer_or_wait(self, connection: Connection) -> None:
-        try:
-            self._answer(connection)
-        except login.Deferred as exc:
-            self._answer_after(exc.check, connection)
-        except bodies.Awaited as exc:
-            self._connections.wait_for_more(connection, exc.size)
-        except Parked as exc:
-            self._take_after(exc.outcome, connection)
 
     def _answer(self, connection: Connection) -> None:
         """Answer.  Raises Deferred, Awaited and Parked where no thread should wait."""
@@ -237,10 +235,6 @@ class Server:
         finally:
             environ.clear()  # Pecan keeps its last request in each thread, body included
         return self._connections.answer(connection, data, keep=keep, pieces=response.pieces)
-
-    def _answer_after(self, check: login.Check, connection: Connection) -> None:
-        connection.reader.messages[0].login = check
-        self._take_after(check.outcome, connection)
 
     def _take_after(self, outcome: Future[Any], connection: Connection) -> None:
         outcome.add_done_callback(lambda _: self._take(connection))

@@ -84,25 +84,22 @@ class Stream:
         """Handle input, the end, or room in the socket."""
         with self._mutex:
             waits = bool(self._unsent)
-            if self.is_closed or not self._is_open():
+            if self.is_closed:
+                return
+            try:
+                has_ended = not self._wire.receive()  # input is dropped
+            except BlockingIOError:
+                has_ended = False
+            except OSError:
+                has_ended = True
+            if has_ended:
+                self.close()
                 return
             is_done = self._send()
             if not self.is_closed:
                 self._wire.await_turn(to_write=not is_done)
         if waits and is_done:
             self.on_drained()
-
-    def _is_open(self) -> bool:
-        """Drop input; False at the end."""
-        try:
-            data = self._wire.receive()
-        except BlockingIOError:
-            return True
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-        return bool(data)
 
     def _send(self) -> bool:
         """Send as much as possible; False: some is left."""

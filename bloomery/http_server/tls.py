@@ -96,20 +96,15 @@ def _context(settings: Settings) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     with _ssl_errors_of(f"{cert_option} {certificate} with {key_option} {key}"):
         context.load_cert_chain(certificate, key, password="")  # never prompt on a terminal
-    if settings.asks_clients:
-        _ask_clients(context, settings)
-    return context
-
-
-def _ask_clients(context: ssl.SSLContext, settings: Settings) -> None:
-    if settings.ssl.ca_file:
+    if settings.asks_clients and settings.ssl.ca_file:
         context.verify_mode = ssl.CERT_REQUIRED
         ca_option, authorities = _file(settings, "ca_file")
         with _ssl_errors_of(f"{ca_option} {authorities}"):
             context.load_verify_locations(authorities)
-    if ciphers := settings.ssl.ciphers:
+    if settings.asks_clients and (ciphers := settings.ssl.ciphers):
         with _ssl_errors_of(f"[ssl]ciphers {ciphers}"):
             context.set_ciphers(ciphers)
+    return context
 
 
 def _file(settings: Settings, option: str) -> tuple[str, str]:

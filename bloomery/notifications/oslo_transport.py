@@ -62,18 +62,30 @@ class OsloTransport:
         logging.getLogger("oslo_messaging.notify.messaging").setLevel(logging.CRITICAL)
         oslo_messaging.set_transport_defaults(exchange)
         try:
-            plain = oslo_messaging.get_notification_transport(source, url)
+            transport = oslo_messaging.get_notification_transport(source, url)
         except oslo_messaging.MessagingException as exc:
             raise errors.CannotStart(
                 reason=f"cannot send notifications: {secrets.brief(exc)}"
             ) from exc
         source.set_override("driver", drivers, group="oslo_messaging_notifications")
         # oslo.messaging has no public name
-        self._transport = _Transport(plain._driver)  # noqa: SLF001
+        self._transport = _Transport(transport._driver)  # noqa: SLF001
         # One attempt: the relay retries, so that an absent broker does not block a stop.
         self._notifier = _Notifier(self._transport, retry=0, topics=topics)
         if missing := sorted(set(drivers) - self._notifier.names()):
-            faults = [_fault_of(name, source, topics, self._transport) for name in missing]
+            # oslo.messaging only logs why it has left a driver out
+            points = {point.name: point for point in entry_points(group=_DRIVERS)}
+            faults = []
+            for name in missing:
+                fault = f"driver {name} does not load"
+                if name not in points:
+                    fault = f"there is no driver {name}"
+                else:
+                    try:
+                        points[name].load()(source, topics, self._transport)
+                    except Exception as exc:  # noqa: BLE001  code of other packages may raise anything
+                        fault += f": {errors.brief(exc)}"
+                faults.append(fault)
             raise errors.CannotStart(
                 reason=f"cannot send notifications: {'; '.join(faults)}; see driver in "
                 "[oslo_messaging_notifications]",
@@ -110,15 +122,3 @@ def register_driver_options(source: cfg.ConfigOpts, drivers: Collection[str]) ->
             raise errors.CannotStart(
                 reason=f"cannot load the notification driver {point.name}: {errors.brief(exc)}"
             ) from exc
-
-
-def _fault_of(name: str, source: cfg.ConfigOpts, topics: list[str], transport: Any) -> str:
-    """Return why oslo.messaging has left a driver out; it only logs the reason."""
-    point = next((each for each in entry_points(group=_DRIVERS) if each.name == name), None)
-    if point is None:
-        return f"there is no driver {name}"
-    try:
-        point.load()(source, topics, transport)
-    except Exception as exc:  # noqa: BLE001  code of other packages may raise anything
-        return f"driver {name} does not load: {errors.brief(exc)}"
-    return f"driver {name} does not load"

@@ -103,7 +103,7 @@ def copy(source: str, target: str) -> None:
         total = str(sum(each.rows for each in report))
         table.add_row("all", total, "equal in both", style="bold")
         console.print(table)
-        click.echo(f"{schema.shown(new)} has what {schema.shown(old)} has")
+        click.echo(f"{schema.masked_url(new)} has what {schema.masked_url(old)} has")
 
 
 @contextlib.contextmanager

@@ -54,15 +54,14 @@ class ResumableImpl(MySQLImpl):
         if not self._is_noting:
             return super()._exec(construct, *args, **more)
         if getattr(getattr(construct, "table", None), "name", None) == VERSION_TABLE:
-            self._end_revision()
+            # in the transaction that stores the number of the revision, begin to count anew
+            self._number = self._done = self._begun = 0
+            self._note(begun=0, done=0)
             return super()._exec(construct, *args, **more)
         self._number += 1
         if self._number <= self._done:
             return None
         self._note(begun=self._number, done=self._number - 1)
-        return self._try(construct, *args, **more)
-
-    def _try(self, construct: Any, *args: Any, **more: Any) -> Any:
         try:
             return super()._exec(construct, *args, **more)
         except sa.exc.DBAPIError as exc:
@@ -73,11 +72,6 @@ class ResumableImpl(MySQLImpl):
             self._note(begun=self._number - 1, done=self._number - 1)
             self._run("COMMIT")
             raise
-
-    def _end_revision(self) -> None:
-        """Begin to count anew: in the transaction that stores the number of the revision."""
-        self._number = self._done = self._begun = 0
-        self._note(begun=0, done=0)
 
     def _note(self, *, begun: int, done: int) -> None:
         self._run(_NOTE, (begun, done))

@@ -20,7 +20,6 @@ from bloomery import errors
 from bloomery.db import (
     credentials,
     events,
-    raw_templates,
     snapshots,
     stack_locks,
     stack_orders,
@@ -230,6 +229,6 @@ def send(
         return
     if template is None:
         with ctx.services.db.read() as conn:
-            template = raw_templates.get(conn, stack.template_uuid, ctx.sealer)
+            template = trees.get_template(conn, stack.template_uuid, ctx.sealer)
     operator_sinks = () if runtime.operators is None else runtime.operators.event_sinks
     runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *operator_sinks], new_events)

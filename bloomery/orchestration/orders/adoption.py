@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.db import raw_templates, resources, stacks
+from bloomery.db import resources, stacks, trees
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import Stack, StoredResource, Template
 from bloomery.orchestration.engine import stack_values
@@ -99,7 +99,7 @@ def data_of(ctx: StackContext, row: Stack) -> Json:
     with ctx.services.db.read() as conn:
         rows = stacks.list_of_tree(conn, row.root_uuid)
         templates = {
-            each.uuid: raw_templates.get(conn, each.template_uuid, sealer) for each in rows
+            each.uuid: trees.get_template(conn, each.template_uuid, sealer) for each in rows
         }
         rows_of_tree = resources.list_of_tree(conn, row.root_uuid, sealer)
     return _Tree(rows, templates, rows_of_tree).data(row)

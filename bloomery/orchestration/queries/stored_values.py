@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from bloomery import errors
-from bloomery.db import raw_templates, resources, stacks
+from bloomery.db import resources, stacks, trees
 from bloomery.model import stacks as model
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.engine.definitions import identity_of, stack_of
@@ -52,7 +52,7 @@ class StoredStack(ReadableStack):
     @functools.cached_property
     def template(self) -> model.Template:
         with self.ctx.services.db.read() as conn:
-            return raw_templates.get(conn, self.row.template_uuid, self.ctx.sealer)
+            return trees.get_template(conn, self.row.template_uuid, self.ctx.sealer)
 
     @functools.cached_property
     def parent(self) -> StoredStack | None:
@@ -117,7 +117,7 @@ class StoredStack(ReadableStack):
             return self.definition
         if row.template_uuid not in self._sides:
             with self.ctx.services.db.read() as conn:
-                template = raw_templates.get(conn, row.template_uuid, self.ctx.sealer)
+                template = trees.get_template(conn, row.template_uuid, self.ctx.sealer)
             self._sides[row.template_uuid] = self.defined_by(template)
         return self._sides[row.template_uuid]
 
