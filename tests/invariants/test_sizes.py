@@ -14,18 +14,18 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 115_171,
-    "lines of the tests": 135_189,  # a row is read again after an event of an older release
-    "lines of bloomery": 3561,  # hosts with control characters
+    "lines of the product": 114_848,
+    "lines of the tests": 135_297,  # the private parts of oslo.messaging are named
+    "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
     "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
-    "lines of bloomery/db": 8531,
+    "lines of bloomery/db": 8333,
     "lines of bloomery/drivers": 15_618,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
-    "lines of bloomery/http_server": 2153,
+    "lines of bloomery/http_server": 2091,
     "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4380,  # BMCs that know BootNext alone
     "lines of bloomery/model": 4174,  # a row knows whether its object is gone
@@ -40,17 +40,17 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1597,
     "lines of bloomery/orchestration/resources": 9265,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1905,
-    "lines of bloomery/orchestration/orders": 3157,
+    "lines of bloomery/orchestration/orders": 3156,
     "lines of bloomery/orchestration/queries": 1501,
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1277,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6202,
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
-    "files of the product": 710,
-    "functions": 7653,
-    "functions of under ten lines, per mille": 790,  # long functions of revisions are gone
-    "one-caller helpers": 579,
+    "files of the product": 709,
+    "functions": 7564,
+    "functions of under ten lines, per mille": 787,  # long functions of revisions are gone
+    "one-caller helpers": 489,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 314,
@@ -61,7 +61,7 @@ LIMITS = {
     "files of put": 55,
     "files of create": 77,
     "files of engine's create": 74,
-    "files of update": 78,
+    "files of update": 77,
     "files of engine's update": 78,
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit
