@@ -148,7 +148,7 @@ class Rollout:
         tree = StackTree.load(self.world.store.load(ROOT), self.world.runtime)
         group = tree.stacks[ROOT].rows["workers"].resource()
         assert isinstance(group, InstanceGroup)
-        present = group.present()
+        present = group.current_members()
         member = group.properties["member"] | {"image": {"source": image}}
         group.properties = dict(group.properties) | {"member": member, "count": self.count}
         return group.foresee_batches({}, present)

@@ -252,7 +252,7 @@ class Membered(Composite):
         ),
     }
 
-    def present(self) -> groups.Members:
+    def current_members(self) -> groups.Members:
         """Return the members in the template of the child."""
         child = self.child()
         return {} if child is None else groups.members_of(child.document)

@@ -36,6 +36,7 @@ OLDEST: Final = rollouts.RolloutOrder.OLDEST
 PAUSE_ENDED: Final = "its pause ended, because its order was cancelled or another order came"
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
+PROGRESS: Final = ("state", "batch", "of", "reason", "failed")  # in the attribute ``rollout``
 STEPS: Final = stepwise.MARKS | {
     "look": Step("replace members that are gone", "change"),
     "choose": Step("begin the next batch", "change pause revert resume end"),
@@ -157,7 +158,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def _begin_rollout(self) -> None:
         data, child = self.record.data, self.child()
         states = {} if child is None else child.statuses()
-        present, skipped = self.present(), self.skip_list()
+        present, skipped = self.current_members(), self.skip_list()
         remaining = self._outdated(present, states, self._pace, skipped)
         data[resource_group.SKIPPED] = skipped
         data[ROLLOUT] = {
@@ -223,7 +224,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_choose(self) -> stepwise.Following:
         if following := self._after_signal():
             return following
-        remaining, present = self._rollout["left"], self.present()
+        remaining, present = self._rollout["left"], self.current_members()
         if not self._rollout["batch"] and (waits := self._wait_for_others()):
             return waits
         never_created = {name for name in remaining if name in self._rollout.get("unborn", ())}
@@ -272,7 +273,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _change(self, changes: Mapping[str, Mapping[str, Any] | None]) -> str:
         """Begin to update these members of the child only; None deletes the member."""
-        present = self.present()
+        present = self.current_members()
         either = {**present, **changes}
         members = {name: body for name, body in either.items() if body is not None}
         if members.keys() - present.keys():
@@ -371,7 +372,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def step_revert(self) -> str | None:
         """Restore the next batch, then delete new members.  Raises RolloutFailed at the end."""
-        rollout, present = self._rollout, self.present()
+        rollout, present = self._rollout, self.current_members()
         rollout["leaving"] = rollout["new"]
         before = {
             name: self._member_of(self.record.properties, name)
@@ -496,19 +497,16 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         resolvers: dict[str, Callable[[], Any]] = {
             "ready_count": lambda: sum(m.is_ready for m in self._states(health=True)),
             "updated_count": lambda: sum(
-                body == self.member(each) for each, body in self.present().items()
+                body == self.member(each) for each, body in self.current_members().items()
             ),
             "degraded": lambda: [m.name for m in self._states(health=True) if not m.is_ready],
-            "rollout": self._shown,
+            "rollout": lambda: {key: self._rollout.get(key) for key in PROGRESS},
             "addresses": lambda: self._of_each("first_address"),
             "nodes": lambda: self._of_each("node_uuid"),
         }
         if name not in resolvers:
             return super().resolve_attribute(name, path)
         return composite.value_at(resolvers[name](), path)
-
-    def _shown(self) -> dict[str, Any]:
-        return {key: self._rollout.get(key) for key in ("state", "batch", "of", "reason", "failed")}
 
     def _of_each(self, attribute: str) -> list[Any]:
         return [member.attribute(attribute) for member in self.members().values()]

@@ -167,7 +167,7 @@ class ResourceGroup(Indexed, rolling.Rolling):
         self.record.data[SKIPPED] = self.skip_list()
         self.forget_batches()
         pace = self.update_policy.get("rolling_update")
-        staying = self.present().keys() - {*self.record.data[SKIPPED]}
+        staying = self.current_members().keys() - {*self.record.data[SKIPPED]}
         steps = self._steps(pace, current=len(staying)) if pace else []
         if not pace or not steps or "resource_def" not in prop_diff:
             return super().handle_update(definition, tmpl_diff, prop_diff)
@@ -202,7 +202,10 @@ class ResourceGroup(Indexed, rolling.Rolling):
         return foreseen
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
-        names, present = groups.names(batch.size, set(self.record.data[SKIPPED])), self.present()
+        names, present = (
+            groups.names(batch.size, set(self.record.data[SKIPPED])),
+            self.current_members(),
+        )
         return groups.document(after_batch(present, batch, names, self.count(), self.member))
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Resize]:

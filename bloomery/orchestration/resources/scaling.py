@@ -122,7 +122,7 @@ class ScaledGroup(rolling.Rolling):
 
     def aged(self) -> groups.Members:
         """Return the members of the child, the oldest first."""
-        present = self.present()
+        present = self.current_members()
         return {name: present[name] for name in self.ages() if name in present}
 
     def capacity(self) -> int:

@@ -78,12 +78,12 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         self.plan_batches(steps, pace["pause_time"])
 
     def _changing(self) -> Iterator[str]:
-        present = self.present()
+        present = self.current_members()
         return (name for name in self.servers() if present.get(name) != self.member(name))
 
     def document_after(self, batch: batches.Resize) -> Mapping[str, Any]:
         """Return the template after one batch; the first batch deletes removed servers."""
-        present, changing = self.present(), [*self._changing()][: batch.changed]
+        present, changing = self.current_members(), [*self._changing()][: batch.changed]
         names = [name for name in self.servers() if name in changing or name in present]
         outdated = [name for name in changing if name in present]
         return groups.document(

@@ -143,8 +143,8 @@ class Builder:
         take: dict[type, Callable[[Any], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
-            yaml.MappingStartEvent: self._map,
-            yaml.SequenceStartEvent: self._list,
+            yaml.MappingStartEvent: self._begin,
+            yaml.SequenceStartEvent: self._begin,
             yaml.MappingEndEvent: self._end,
             yaml.SequenceEndEvent: self._end,
             yaml.DocumentStartEvent: self._document,
@@ -200,15 +200,10 @@ class Builder:
         self._deepen(anchored.height)
         self._top.put(anchored.value, event)
 
-    def _map(self, event: Any) -> None:
-        self._begin(_Map(event.anchor, self._nodes), event, "map")
-
-    def _list(self, event: Any) -> None:
-        self._begin(_List(event.anchor, self._nodes), event, "seq")
-
-    def _begin(self, opened: _List | _Map, event: Any, kind: str) -> None:
-        tag = event.tag
-        if tag is not None and tag not in {"!", yaml_scalars.PREFIX + kind}:
+    def _begin(self, event: Any) -> None:
+        kind, suffix = (_Map, "map") if type(event) is yaml.MappingStartEvent else (_List, "seq")
+        opened, tag = kind(event.anchor, self._nodes), event.tag
+        if tag is not None and tag not in {"!", yaml_scalars.PREFIX + suffix}:
             raise yaml_scalars.refused(tag)
         if self._top.key is NO_KEY:
             raise yaml_scalars.fault("a key must be text, not a map or a list: quote it")

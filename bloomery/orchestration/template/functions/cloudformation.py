@@ -57,9 +57,7 @@ class GetAtt(references.GetAttrSelect):
     __slots__ = ()
     summary = "An attribute of a resource."
     form = "a list: the name of a resource and the name of an attribute"
-
-    def _is_form(self, args: Any) -> bool:
-        return isinstance(args, list) and len(args) == 2
+    lengths = range(2, 3)
 
 
 class Join(text.ListJoinOne):

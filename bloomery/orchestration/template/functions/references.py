@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 
@@ -106,14 +107,13 @@ class _Attribute(Call):
 
     __slots__ = ()
     form: ClassVar[str] = "a list: the name of a resource, the name of an attribute and a path"
+    forms: ClassVar[tuple[type[list[Any] | str], ...]] = (list,)
+    lengths: ClassVar[range] = range(2, sys.maxsize)
     passes_path: ClassVar[bool] = True  # to the resource, which may apply it itself
 
     def check(self) -> None:
-        if not self._is_form(self.args):
+        if not isinstance(self.args, self.forms) or len(self.args) not in self.lengths:
             raise self.fault(f"{self.name} takes {self.form}")
-
-    def _is_form(self, args: Any) -> bool:
-        return isinstance(args, list) and len(args) > 1
 
     def result(self, args: Any, view: StackView) -> Any:
         resource, attribute, path = self._parts(args)
@@ -197,9 +197,8 @@ class GetAttr(_Attribute):
         "a list: the name of a resource, then the name of an attribute and a path, or nothing more "
         "for a map of all attributes"
     )
-
-    def _is_form(self, args: Any) -> bool:
-        return isinstance(args, list | str) and len(args) > 0
+    forms = (list, str)
+    lengths = range(1, sys.maxsize)
 
 
 class GetFile(Call):
