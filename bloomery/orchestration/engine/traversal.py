@@ -411,7 +411,7 @@ class Traversal:
         stack = self.stack
         if stack.action is not action or (row.uuid, hook) in self.visited:
             return False
-        if hook not in stack.definition.definition.environment.hooks(row.name):
+        if hook not in stack.definition.definition.environment.registry.hooks(row.name):
             return False
         stack.emit_event(
             row, row.action, row.status, f"{action} paused until Hook {hook} is cleared"

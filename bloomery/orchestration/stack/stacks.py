@@ -238,7 +238,7 @@ class Stack:
 
     def restricted(self, name: str) -> Collection[str]:
         """Return the actions that the environment restricts: ``update``, ``replace``."""
-        return self.definition.environment.restricted_actions(name)
+        return self.definition.environment.registry.restricted_actions(name)
 
     # ------------------------------------------------------------------------------------ variants
 

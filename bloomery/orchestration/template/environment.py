@@ -109,14 +109,6 @@ class Environment:
             raise exc.under(REGISTRY) from exc
         return cls(sections, registry, operators)
 
-    def hooks(self, resource_name: str) -> frozenset[str]:
-        """Return the hooks at which a resource waits until the hook is cleared."""
-        return self.registry.hooks(resource_name)
-
-    def restricted_actions(self, resource_name: str) -> frozenset[str]:
-        """Return the restricted actions of a resource: ``update``, ``replace``."""
-        return self.registry.restricted_actions(resource_name)
-
     def child(
         self,
         resource_name: str,

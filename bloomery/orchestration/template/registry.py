@@ -208,14 +208,15 @@ class Registry:
 
     def hooks(self, resource_name: str) -> frozenset[str]:
         """Return the hooks at which the resource waits until the hook is cleared."""
-        hooks = self._resources.hooks(resource_name)
+        hooks = self._resources.actions(resource_name, "hooks")
         return hooks if self._operators is None else hooks | self._operators.hooks(resource_name)
 
     def restricted_actions(self, resource_name: str) -> frozenset[str]:
-        resolved = self._resources.restricted_actions(resource_name)
+        """Return the restricted actions of a resource: ``update``, ``replace``."""
+        actions = self._resources.actions(resource_name, "restricted_actions")
         if self._operators is not None:
-            resolved |= self._operators.restricted_actions(resource_name)
-        return resolved
+            actions |= self._operators.restricted_actions(resource_name)
+        return actions
 
     def child_registry(
         self, resource_name: str, resolved: ResolvedType | None = None

@@ -53,11 +53,9 @@ class ResourceRules:
             if key not in KEYS and key != BASE_URL and (target is None or isinstance(target, str))
         }
 
-    def hooks(self, name: str) -> frozenset[str]:
-        return self._actions(name, "hooks")
-
-    def restricted_actions(self, name: str) -> frozenset[str]:
-        return self._actions(name, "restricted_actions")
+    def actions(self, name: str, key: str) -> frozenset[str]:
+        """Return the values under ``key``, one of KEYS, in all bodies that match a name."""
+        return frozenset(each for body in self._matching(name) for each in _listed(body.get(key)))
 
     def child_rules(self, name: str) -> dict[str, Any]:
         """Return this section for the child stack of ``name``; its exact name has priority."""
@@ -66,9 +64,6 @@ class ResourceRules:
             inner = {key: value for key, value in body.items() if isinstance(value, dict)}
             whole = _overlaid(whole, {key: inner[key] for key in inner if key not in KEYS})
         return whole
-
-    def _actions(self, name: str, key: str) -> frozenset[str]:
-        return frozenset(each for body in self._matching(name) for each in _listed(body.get(key)))
 
     def _matching(self, name: str) -> Iterator[dict[str, Any]]:
         if (exact := self._bodies.get(name)) is not None:

@@ -35,8 +35,8 @@ def test_an_environment_may_say_nothing(document: Any):
     assert found.registry.find(NONE).kind is type(None)
     assert found.event_sinks == []
     assert found.encrypted_param_names == []
-    assert found.hooks("r") == set()
-    assert found.restricted_actions("r") == set()
+    assert found.registry.hooks("r") == set()
+    assert found.registry.restricted_actions("r") == set()
     assert found.document() == {
         "parameters": {},
         "parameter_defaults": {},
@@ -186,8 +186,8 @@ def test_kinds_and_sinks_are_those_installed_unless_said():
 
 def test_a_hook_on_a_pattern_is_set_for_what_it_names_and_nothing_else():
     found = of({"resource_registry": {"resources": {"*_db": {"hooks": "pre-create"}}}})
-    assert found.hooks("my_db") == {"pre-create"}
-    assert found.hooks("my_web") == set()
+    assert found.registry.hooks("my_db") == {"pre-create"}
+    assert found.registry.hooks("my_web") == set()
 
 
 def test_a_child_environment_joins_what_the_patterns_say():
@@ -196,9 +196,9 @@ def test_a_child_environment_joins_what_the_patterns_say():
         "nested": {"inner": {"restricted_actions": "update"}, "other": {"hooks": "post-create"}},
     }
     child = of({"resource_registry": {"resources": resources}}).child("nested")
-    assert child.hooks("inner") == {"pre-create"}
-    assert child.restricted_actions("inner") == {"update"}
-    assert child.hooks("other") == {"post-create"}
+    assert child.registry.hooks("inner") == {"pre-create"}
+    assert child.registry.restricted_actions("inner") == {"update"}
+    assert child.registry.hooks("other") == {"post-create"}
 
 
 def test_a_child_has_its_own_parameters_and_the_defaults_sinks_and_rules_of_its_parent():
@@ -211,16 +211,16 @@ def test_a_child_has_its_own_parameters_and_the_defaults_sinks_and_rules_of_its_
         "event_sinks": WHOLE["event_sinks"],
         "encrypted_param_names": [],
     }
-    assert of(child.document()).hooks("inner") == {"pre-create"}, "it can be stored and read again"
+    assert of(child.document()).registry.hooks("inner") == {"pre-create"}, "it can be read again"
 
 
 def test_a_child_of_a_child_goes_on_below():
     resources = {"a": {"b": {"c": {"hooks": "pre-delete"}}}}
     found = of({"resource_registry": {"resources": resources, "A": "a.yaml"}})
     below = found.child("a").child("b")
-    assert below.hooks("c") == {"pre-delete"}
+    assert below.registry.hooks("c") == {"pre-delete"}
     assert below.registry.find("A").template == "a.yaml"
-    assert found.hooks("c") == found.child("a").hooks("c") == set()
+    assert found.registry.hooks("c") == found.child("a").registry.hooks("c") == set()
 
 
 OPERATORS = of(
@@ -247,8 +247,8 @@ def test_the_operators_environment_stands_below_the_users():
         "secret": "y",
     }
     assert found.registry.find("B").kind is int
-    assert found.restricted_actions("r") == {"replace"}
-    assert found.hooks("r") == {"pre-create"}
+    assert found.registry.restricted_actions("r") == {"replace"}
+    assert found.registry.hooks("r") == {"pre-create"}
     assert found.all_sinks() == [*WHOLE["event_sinks"], {"type": "log"}]
     assert found.document() == WHOLE, "what users see is what they sent"
 
