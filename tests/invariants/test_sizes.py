@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_848,
-    "lines of the tests": 135_297,  # the private parts of oslo.messaging are named
+    "lines of the product": 114_826,
+    "lines of the tests": 135_296,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
@@ -38,25 +38,25 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1244,  # it alone judges before a traversal
     "lines of bloomery/orchestration/plan": 1559,
     "lines of bloomery/orchestration/properties": 1597,
-    "lines of bloomery/orchestration/resources": 9265,  # reasons of states moved here
+    "lines of bloomery/orchestration/resources": 9263,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1905,
     "lines of bloomery/orchestration/orders": 3156,
     "lines of bloomery/orchestration/queries": 1501,
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1277,  # the template's side of a plan moved here
-    "lines of bloomery/orchestration/template": 6202,
+    "lines of bloomery/orchestration/template": 6182,
     "lines of bloomery/rpc": 2563,
     "lines of bloomery/web": 56,
     "files of the product": 709,
-    "functions": 7564,
-    "functions of under ten lines, per mille": 787,  # long functions of revisions are gone
-    "one-caller helpers": 489,
+    "functions": 7554,
+    "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
+    "one-caller helpers": 487,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 314,
-    "moves of engine's create": 623,  # a stack reads its values in the file that the API uses, too
+    "moves of engine's create": 619,  # a stack reads its values in the file that the API uses, too
     "moves of update": 327,
-    "moves of engine's update": 950,  # the same
+    "moves of engine's update": 945,  # the same
     "files of get": 22,
     "files of put": 55,
     "files of create": 77,

@@ -68,23 +68,20 @@ class Rolling(composite.Membered):
         return batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
 
     def next_batch(self) -> None:
-        remaining = self.record.data[STATE]
-        document = self.document_after(batches.Resize(*remaining["steps"].pop(0)))
-        blueprint = self.blueprint(document, timeout_s=remaining["each_s"])
-        remaining["until"], remaining["doing"] = None, self.change_child(blueprint)
+        state = self.record.data[STATE]
+        document = self.document_after(batches.Resize(*state["steps"].pop(0)))
+        blueprint = self.blueprint(document, timeout_s=state["each_s"])
+        state["until"], state["doing"] = None, self.change_child(blueprint)
 
     def _advance(self) -> Outcome:
-        remaining = self.record.data[STATE]
-        while True:
-            outcome = self.follow_child(Action(remaining["doing"]))
-            if outcome is not DONE:
-                return outcome
-            if not remaining["steps"]:
-                del self.record.data[STATE]
-                return outcome
+        state = self.record.data[STATE]
+        while (outcome := self.follow_child(Action(state["doing"]))) is DONE and state["steps"]:
             now = self.context.utc()
-            if remaining["until"] is None:
-                remaining["until"] = now + remaining["pause_s"]
-            if (pause_s := float(remaining["until"] - now)) > 0:
+            if state["until"] is None:
+                state["until"] = now + state["pause_s"]
+            if (pause_s := float(state["until"] - now)) > 0:
                 return base.look_again(pause_s, "pauses between two batches (pause_time)")
             self.next_batch()
+        if outcome is DONE:
+            del self.record.data[STATE]
+        return outcome
