@@ -30,7 +30,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import child_steps, notification_utils, states, steps, writes
+from bloomery.conductor import notification_utils, states, steps, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -301,7 +301,7 @@ def _execute(flow: Flow, run: StepRun) -> Outcome:
         if step.argsinfo is not None:  # servicing checks arguments only here
             steps.check_args(opened, opened.args)
         if step.child is not None:
-            return child_steps.run(task, opened)
+            return steps.run_on_child(task, opened)
         if step.step in steps.RESERVED:
             return steps.RESERVED[step.step](task, **opened.args)
         return task.driver.interface(step.interface).run_step(task, opened)

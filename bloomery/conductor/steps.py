@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import inspection, states, writes
+from bloomery.conductor import inspection, notification_utils, states, task_manager, writes
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
@@ -17,7 +17,7 @@ from bloomery.model.node import STEP_INTERFACES, Node
 from bloomery.model.rules import attributes, verbs
 from bloomery.model.rules import steps as step_rules
 from bloomery.model.step import Step
-from bloomery.outcome import DONE, Again, Hold, Outcome, WaitForCall
+from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 UserStep = Mapping[str, Any]  # {"interface": ..., "step": ..., "args": ..., "priority": ...}
 
@@ -34,6 +34,7 @@ _ORDER: Final[dict[str, Mapping[str, int]]] = {
     },
 }  # fmt: skip
 _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
+_CHILD_TARGETS: Final = {"power_on": Power.ON, "power_off": Power.OFF, "reboot": Power.REBOOT}
 _MOST_WAIT_S: Final = 1e9
 _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
@@ -313,3 +314,56 @@ def store_result(task: TaskManager, result: Mapping[str, Any]) -> list[EncodedWr
         for name, store in _STORES.items()
         if name in result
     ]
+
+
+# ------------------------------------------------------------------------------ on child nodes
+
+
+def run_on_child(task: TaskManager, step: Step) -> Outcome:
+    """Run one attempt of ``step`` on ``step.child``; the arguments are readable.
+
+    The parent's flow has one row for each child, so that a successor knows which children are done.
+    The parent's task carries the child's lock, during the child's step and while its BMC works
+    (``Again``).  The child's provision state stays.
+
+    Raises the child's NodeLocked and NodeNotFound, and StepFailure where the child would wait or
+    hold.
+    """
+    if task.child is None or task.child.node_id != step.child:
+        task.release_child()
+        context = replace(task.context, in_place=True)
+        purpose = f"step {step.name} of parent node {task.node.uuid}"
+        task.child = task_manager.acquire(context, str(step.child), purpose=purpose)
+    child = task.child  # of this attempt, or of the one before
+    child.turn, child.insists, child.reads = task.turn, task.insists, {}
+    if step.step in ON_CHILDREN:
+        outcome: Outcome = RESERVED[step.step](child)
+    else:
+        outcome = child.driver.interface(step.interface).run_step(child, step)
+    if isinstance(outcome, Again):
+        _save_child(child)
+        return outcome
+    option = "permit_child_node_step_async_result"
+    may_go_on = isinstance(outcome, WaitForCall) and getattr(task.runtime.conf.conductor, option)
+    if isinstance(outcome, Hold | WaitForCall) and not may_go_on:
+        verb = "wait" if isinstance(outcome, WaitForCall) else "hold"
+        raise errors.StepFailure(
+            reason=f"the step wants to {verb} ({outcome.reason}), which no child node can; "
+            f"[conductor]{option} lets the flow go on without waiting",
+        )
+    result = outcome.result if isinstance(outcome, Done) else {}
+    events = []
+    if target := _CHILD_TARGETS.get(step.step):
+        emit = notification_utils.emit_power_set_notification
+        events = [emit(child.context, child.node, status, target) for status in ("start", "end")]
+    _save_child(child, *store_result(child, result), *events, release=True)
+    task.release_child()
+    return DONE
+
+
+def _save_child(child: TaskManager, *journal: EncodedWrite, release: bool = False) -> None:
+    """Write the changes of the child; a lost lock of the child fails the step, not the parent."""
+    try:
+        child.save(*journal, release=release)
+    except errors.LockLost as lost:
+        raise errors.StepFailure(reason=str(lost)) from lost

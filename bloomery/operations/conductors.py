@@ -12,8 +12,7 @@ from bloomery.model.conductor import Conductor
 from bloomery.model.request import Page
 from bloomery.operations import policy
 from bloomery.operations.context import Context
-from bloomery.rpc.drivers import DriverFacts
-from bloomery.rpc.ring import Ring
+from bloomery.rpc.ring import DriverFacts, Ring
 
 
 def list_page(ctx: Context, page: Page) -> list[Conductor]:

@@ -41,6 +41,11 @@ _KEPT_S: Final = 2.0  # after its last answer, by a stopping server
 _MOST_CONNECTIONS: Final = 1000  # leaves descriptors for BMCs
 _MIB: Final = 1024 * 1024
 _PROTOCOL_CODES: Final = {"CallMalformed": INVALID_PARAMS, "MethodUnknown": METHOD_NOT_FOUND}
+_LOGIN_REFUSALS: Final[dict[type[Exception], str]] = {
+    htpasswd.Unauthorized: "401 Unauthorized",
+    htpasswd.Malformed: "400 Bad Request",
+    htpasswd.Busy: "503 Service Unavailable",
+}
 _JSON: Final = ("Content-Type", "application/json")
 
 
@@ -112,8 +117,12 @@ class _Application:
     def _answered(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         if environ["REQUEST_METHOD"] != "POST":
             return "405 Method Not Allowed", [("Allow", "POST")], b""
-        if refusal := self._login_refusal(environ):
-            return refusal, [("WWW-Authenticate", 'Basic realm="JSON-RPC"')], b""
+        try:
+            if self._logins is not None:
+                self._logins.user(environ)
+        except tuple(_LOGIN_REFUSALS) as exc:
+            status = _LOGIN_REFUSALS[type(exc)]
+            return status, [("WWW-Authenticate", 'Basic realm="JSON-RPC"')], b""
         if not environ.get("CONTENT_TYPE", "").startswith("application/json"):
             return "415 Unsupported Media Type", [], b""
         try:
@@ -123,20 +132,6 @@ class _Application:
         if answer is None:
             return "204 No Content", [], b""
         return "200 OK", [_JSON], rows.dump_document(answer).encode()
-
-    def _login_refusal(self, environ: dict[str, Any]) -> str | None:
-        """Return the status of a refused login, or None.  Raises Deferred."""
-        if self._logins is None:
-            return None
-        try:
-            self._logins.user(environ)
-        except htpasswd.Unauthorized:
-            return "401 Unauthorized"
-        except htpasswd.Malformed:
-            return "400 Bad Request"
-        except htpasswd.Busy:
-            return "503 Service Unavailable"
-        return None
 
     def _reply(self, body: bytes) -> dict[str, Any] | None:
         """Return the answer to a body, or None if the caller wants none."""

@@ -1,4 +1,4 @@
-"""The hash ring of living conductors: which conductor serves a node?
+"""The hash ring of living conductors: which conductor serves a node, or a driver?
 
 API and conductors compute the same ring from the same rows.  Rows are cached for
 ``hash_ring_reset_interval``; a lookup without a result reads them again first.
@@ -17,12 +17,14 @@ starts and no other one lives; later processes compare.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -34,13 +36,12 @@ from bloomery.db import conductors, settings
 from bloomery.db.engine import Database
 from bloomery.model.conductor import Conductor
 from bloomery.model.node import RingKey
-from bloomery.rpc import drivers
-from bloomery.rpc.drivers import DriverFacts
 from bloomery.rpc.liveness import Liveness
 
 LOG = logging.getLogger(__name__)
 
 _MOST_PLACED: Final = 100_000  # nodes with cached hosts: 20 MB
+_MOST_SHOWN: Final = 100  # characters of a name in an error
 _SETTING: Final = "ring_options"
 _OPTIONS: Final = (  # group, option: assignment of nodes, and time-outs of liveness
     ("DEFAULT", "hash_partition_exponent"),
@@ -48,6 +49,16 @@ _OPTIONS: Final = (  # group, option: assignment of nodes, and time-outs of live
     ("conductor", "heartbeat_timeout"),
 )
 _TIMES: Final = (("DEFAULT", "hash_ring_reset_interval"), ("conductor", "heartbeat_interval"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFacts:
+    """A hardware type in the union of its conductors: interfaces by kind, defaults by kind."""
+
+    name: str
+    hosts: tuple[str, ...]
+    enabled: dict[str, tuple[str, ...]]
+    defaults: dict[str, str | None]
 
 
 class _Hosts:
@@ -174,9 +185,22 @@ class Ring:
         if {key: of_kind.hosts for key, of_kind in self._hosts.items()} != names:
             self._hosts = {key: _Hosts(hosts, self._options) for key, hosts in names.items()}
             self.epoch += 1
+        facts = {}
+        for name in sorted({driver for conductor in living for driver in conductor.drivers}):
+            of_name = tuple(each.hostname for each in living if name in each.drivers)
+            interfaces = [
+                each for host in of_name for each in served.get(host, ())
+                if each.hardware_type == name
+            ]  # fmt: skip
+            enabled: dict[str, tuple[str, ...]] = {}
+            defaults: dict[str, str | None] = {}
+            for kind in sorted({interface.kind for interface in interfaces}):
+                of_kind = [interface for interface in interfaces if interface.kind == kind]
+                enabled[kind] = tuple(sorted({interface.name for interface in of_kind}))
+                defaults[kind] = next((i.name for i in of_kind if i.default), None)
+            facts[name] = DriverFacts(name=name, hosts=of_name, enabled=enabled, defaults=defaults)
         return _View(
-            read_at=self._clock(), conductors=judged, hosts=self._hosts,
-            drivers=drivers.of_conductors(living, served),
+            read_at=self._clock(), conductors=judged, hosts=self._hosts, drivers=facts,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------- conductors
@@ -271,7 +295,7 @@ class Ring:
             return self._current().drivers[name]
         except KeyError:
             advice = f" Reason: {self._absence(name)}."
-            raise errors.DriverNotFound(driver=drivers.shortened(name), advice=advice) from None
+            raise errors.DriverNotFound(driver=_shortened(name), advice=advice) from None
 
     def list_drivers(self) -> list[DriverFacts]:
         """Return the hardware types of living conductors, by name."""
@@ -300,7 +324,7 @@ class Ring:
         groups = sorted({own for own, name in view.hosts if name == driver})
         return errors.NoValidHost(
             reason=f"no conductor serves driver {driver!r} in conductor group "
-            f"{drivers.shortened(group)!r}; it is served in {', '.join(map(repr, groups))}",
+            f"{_shortened(group)!r}; it is served in {', '.join(map(repr, groups))}",
         )
 
     def _absence(self, driver: str) -> str:
@@ -309,7 +333,20 @@ class Ring:
         away = [each for each in registered if not each.alive]
         if away:
             return f"no conductor of it is alive: {', '.join(map(absence, away))}"
-        return drivers.absence(driver, self._current().drivers)
+        installed, served = _installed_types(), self._current().drivers
+        listed = ", ".join(served)
+        if driver in installed:
+            return (
+                f"driver {driver!r} is installed, but no conductor has it enabled; name it in "
+                "[DEFAULT]enabled_hardware_types and restart the conductor; drivers that are "
+                f"served: {listed}"
+            )
+        others = ", ".join(name for name in installed if name not in served)
+        not_enabled = f"; installed, but not enabled: {others}" if others else ""
+        return (
+            f"driver {_shortened(driver)!r} is unknown; drivers that are served: {listed}"
+            f"{not_enabled}"
+        )
 
 
 def why_nobody(conductors: Iterable[Conductor]) -> str:
@@ -324,6 +361,17 @@ def absence(conductor: Conductor) -> str:
     if not conductor.online:
         return f"{conductor.hostname} is off line"
     return f"{conductor.hostname} sent no heartbeat for {conductor.silent_s:.0f} s"
+
+
+@functools.cache
+def _installed_types() -> tuple[str, ...]:
+    """Return the names of all installed hardware types, enabled or not."""
+    return tuple(sorted(metadata.entry_points(group="bloomery.hardware.types").names))
+
+
+def _shortened(name: str) -> str:
+    """Shorten a client's name for an error."""
+    return name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}..."
 
 
 def _hosts(living: Iterable[Conductor]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -5,7 +5,7 @@
     server.start()
 
 A process with all services needs no transport (``none``): a call is a function call.  Other
-transports pack calls (``wire``), limit the waiting threads (``call_limits``), and answer repeated
+transports pack calls (``wire``), limit the waiting threads (``remote``), and answer repeated
 calls from memory (``dispatch``).
 """
 
@@ -17,11 +17,10 @@ from typing import Protocol
 from bloomery import errors
 from bloomery.conf import Conf, default
 from bloomery.rpc import contract
-from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.dispatch import Dispatcher
-from bloomery.rpc.remote import Cap, Channel, Remote
+from bloomery.rpc.remote import CallLimits, Cap, Channel, Remote
 
 
 class Server(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bloomery.rpc import dispatch, json_rpc_server
-from bloomery.rpc.call_limits import CallLimits
+from bloomery.rpc.remote import CallLimits
 from tests.kit.probes import rpc_probes
 
 

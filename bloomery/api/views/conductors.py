@@ -13,7 +13,7 @@ from bloomery.model import conductor as model
 from bloomery.model import node
 from bloomery.model.conductor import Conductor
 from bloomery.model.request import Page
-from bloomery.rpc.drivers import DriverFacts
+from bloomery.rpc.ring import DriverFacts
 
 Json = dict[str, Any]
 

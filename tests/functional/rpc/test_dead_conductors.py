@@ -20,11 +20,10 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.db.tables import CONDUCTORS
 from bloomery.model.request import Request
-from bloomery.rpc import call_limits, contract, transports
-from bloomery.rpc.call_limits import CallLimits
+from bloomery.rpc import contract, remote, transports
 from bloomery.rpc.client import Client
 from bloomery.rpc.json_rpc_client import JsonRpcChannel
-from bloomery.rpc.remote import Cap, Remote
+from bloomery.rpc.remote import CallLimits, Cap, Remote
 from bloomery.rpc.ring import Ring
 from tests.kit.clock import HandClock
 from tests.kit.servers import rpc
@@ -61,7 +60,7 @@ def test_an_api_that_calls_others_has_threads_to_spare():
 def test_a_paused_conductor_takes_some_threads_and_others_are_refused_at_once(
     paused, caller, monkeypatch
 ):
-    monkeypatch.setattr(call_limits, "LATELY_S", 0.0)
+    monkeypatch.setattr(remote, "LATELY_S", 0.0)
     refused: list[errors.Failure] = []
     answered = threading.Semaphore(0)
 
@@ -173,7 +172,7 @@ def test_requests_that_need_no_conductor_are_answered_while_one_is_paused(
     stopped, paused, make_site, monkeypatch
 ):
     """Twenty-four orders for a machine whose conductor is stopped, and lists of nodes meanwhile."""
-    monkeypatch.setattr(call_limits, "LATELY_S", 0.0)
+    monkeypatch.setattr(remote, "LATELY_S", 0.0)
     stage = Stage(make_site())
     node = stage.enrol()
     rename = sa.update(CONDUCTORS).values(hostname=paused)

@@ -11,9 +11,9 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.default import JsonRpc
 from bloomery.rpc import contract
-from bloomery.rpc.call_limits import CallLimits
 from bloomery.rpc.dispatch import Dispatcher
 from bloomery.rpc.json_rpc_server import JsonRpcServer
+from bloomery.rpc.remote import CallLimits
 
 
 def _conductor(orders: list[str]) -> Dispatcher:

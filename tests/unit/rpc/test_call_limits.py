@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from bloomery import errors
-from bloomery.rpc import call_limits
-from bloomery.rpc.call_limits import CallLimits
+from bloomery.rpc import remote
+from bloomery.rpc.remote import CallLimits
 from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
@@ -24,7 +24,7 @@ def silent(limits: CallLimits, clock: HandClock, host: str, calls: int) -> conte
     waiting = contextlib.ExitStack()
     for _ in range(calls):
         waiting.enter_context(limits.call(host))
-    clock.now += call_limits.LATELY_S
+    clock.now += remote.LATELY_S
     return waiting
 
 
@@ -34,7 +34,7 @@ def test_a_dead_host_takes_three_quarters_of_half_the_threads(clock):
         with pytest.raises(errors.ConductorCallsBusy, match="6 requests wait for it already"):
             limits.call("dead").__enter__()
         with limits.call("alive"), limits.call("alive"):
-            clock.now += call_limits.LATELY_S
+            clock.now += remote.LATELY_S
             with pytest.raises(errors.ConductorCallsBusy, match="8 requests wait for conductors"):
                 limits.call("third").__enter__()
 
@@ -45,7 +45,7 @@ def test_at_most_half_of_the_threads_wait(clock, threads, most):
     waiting = 0
     with contextlib.ExitStack() as calls:
         for host in range(2 * threads):
-            clock.now += call_limits.LATELY_S
+            clock.now += remote.LATELY_S
             with contextlib.suppress(errors.ConductorCallsBusy):
                 calls.enter_context(limits.call(str(host)))
                 waiting += 1
@@ -72,14 +72,14 @@ def test_a_crowd_queues_where_calls_come_back(clock):
 
 
 def test_a_queue_has_an_end(monkeypatch):
-    monkeypatch.setattr(call_limits, "QUEUE_S", 0.01)
+    monkeypatch.setattr(remote, "QUEUE_S", 0.01)
     limits = CallLimits(2)
     with limits.call("busy"), pytest.raises(errors.ConductorCallsBusy):
         limits.call("busy").__enter__()
 
 
 def test_a_queue_breaks_up_when_answers_stop(monkeypatch):
-    monkeypatch.setattr(call_limits, "LATELY_S", 0.01)
+    monkeypatch.setattr(remote, "LATELY_S", 0.01)
     limits = CallLimits(2)
     with limits.call("dying"), pytest.raises(errors.ConductorCallsBusy):
         limits.call("dying").__enter__()

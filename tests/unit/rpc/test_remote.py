@@ -10,9 +10,8 @@ import pytest
 from bloomery import errors
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
-from bloomery.rpc import call_limits, contract, wire
-from bloomery.rpc.call_limits import CallLimits
-from bloomery.rpc.remote import Cap, Remote
+from bloomery.rpc import contract, wire
+from bloomery.rpc.remote import CallLimits, Cap, Remote
 from tests.kit.waiting import wait_for
 
 
@@ -47,7 +46,7 @@ def test_memory_is_not_waited_for(method, wait_s, timeout_s):
 
 
 def test_calls_that_were_given_up_leave_no_more_threads_than_may_wait(monkeypatch):
-    monkeypatch.setattr(call_limits, "LATELY_S", 0.0)
+    monkeypatch.setattr("bloomery.rpc.remote.LATELY_S", 0.0)
     others, answered, limits = set(threading.enumerate()), threading.Event(), CallLimits(8)
     channel = Channel()
     channel.call = lambda *_: answered.wait() and {"result": None}
