@@ -45,13 +45,9 @@ def adopt(runtime: ConductorRuntime) -> int:
     return len(uuids)
 
 
-def _add(runtime: ConductorRuntime, entry: Entry) -> None:
-    if runtime.allocations.add(entry):
-        _start(runtime)
-
-
-def _add_again(runtime: ConductorRuntime, entry: Entry) -> None:
-    if runtime.allocations.add_again(entry):
+def _add(runtime: ConductorRuntime, entry: Entry, again: bool = False) -> None:
+    queue = runtime.allocations
+    if queue.add_again(entry) if again else queue.add(entry):
         _start(runtime)
 
 
@@ -83,7 +79,7 @@ def _serve(runtime: ConductorRuntime) -> None:
                 LOG.warning("allocation %s: search failed: %s", entry.uuid, secrets.brief(exc))
                 faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
                 pause_s, again = _RETRY_S, replace(entry, faults=faults)
-            runtime.timers.after(pause_s, _add_again, runtime, again)
+            runtime.timers.after(pause_s, _add, runtime, again, True)
 
 
 def _allocate_or_fail(runtime: ConductorRuntime, entry: Entry) -> bool:

@@ -53,12 +53,8 @@ class NodeLocks:
         self._locks: dict[str, FairLock] = {}
         self._users: dict[str, int] = {}
         self._per_node = max_waiters_per_node
-        self._waiting = 0
+        self.waiting = 0
         self.places = Places(max_waiters)
-
-    @property
-    def waiting(self) -> int:
-        return self._waiting
 
     @property
     def in_use(self) -> int:
@@ -84,7 +80,7 @@ class NodeLocks:
             must_wait = users > 0
             if must_wait and takes_place and not self.places.take():
                 raise TooManyWaiting
-            self._waiting += must_wait
+            self.waiting += must_wait
             self._users[uuid] = users + 1
             lock = self._locks.setdefault(uuid, FairLock())
         entered, began = False, time.monotonic()
@@ -96,7 +92,7 @@ class NodeLocks:
                 if takes_place:
                     self.places.give_back()
             with self._mutex:
-                self._waiting -= must_wait
+                self.waiting -= must_wait
                 if not entered:
                     self._drop(uuid)
         return entered

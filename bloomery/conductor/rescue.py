@@ -19,17 +19,8 @@ UNRESCUE_STEP: Final = internal_step("rescue", "unrescue")
 _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 
 
-def check(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be rescued."""
-    _check(task, "rescue")
-
-
-def check_unrescue(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be unrescued."""
-    _check(task, "unrescue")
-
-
-def _check(task: TaskManager, action: str) -> None:
+def check(task: TaskManager, arguments: ProvisionArguments, action: str = "rescue") -> None:
+    """Raise unless the node may be rescued, or unrescued."""
     node = task.node
     verbs.refuse_in_maintenance(node, action)
     try:

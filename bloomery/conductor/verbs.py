@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -157,7 +158,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     ),
     "unrescue": FlowVerb(
         phase=rescue.UNRESCUE,
-        check=rescue.check_unrescue,
+        check=partial(rescue.check, action="unrescue"),
         steps=lambda _task, _arguments: [rescue.UNRESCUE_STEP],
     ),
     "service": FlowVerb(

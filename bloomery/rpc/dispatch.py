@@ -118,8 +118,8 @@ class Dispatcher:
 
     def _run(self, call: wire.Call) -> wire.Reply:
         try:
-            result = getattr(self._endpoint, call.method)(call.request, **call.arguments)
-            return wire.replied(result)
+            method = getattr(self._endpoint, call.method)
+            return {"result": method(call.request, **call.arguments)}
         except errors.Failure as exc:
             return wire.failed(exc)
         except Exception:

@@ -4,7 +4,7 @@ A call is {"method", "version", "call_id", "host", "context", "arguments"}; ``co
 fields of ``Request`` and fields of the transport, which are dropped; ``host`` is the addressee.  A
 reply is {"result": value} or {"failure": {"class", "facts", "text", "status"}}:
 
-    unpacked(replied(value)) == value
+    unpacked({"result": value}) == value
     unpacked(failed(errors.NodeLocked(...)))        # raises NodeLocked
 """
 
@@ -76,10 +76,6 @@ def read_request(context: object) -> Request:
     if not all(isinstance(role, str) for role in roles):
         raise errors.CallMalformed(reason="roles of context are no texts")
     return Request(**fields)
-
-
-def replied(result: Any) -> Reply:
-    return {"result": result}
 
 
 def failed(error: errors.Failure) -> Reply:

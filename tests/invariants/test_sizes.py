@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_826,
-    "lines of the tests": 135_296,  # the private parts of oslo.messaging are named
+    "lines of the product": 114_750,
+    "lines of the tests": 135_294,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
     "lines of bloomery/cmd": 2132,  # the service of `template run`
-    "lines of bloomery/conductor": 10_593,  # timers that a simulation calls
+    "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8333,
     "lines of bloomery/drivers": 15_618,  # BootNext, settings that are not stored
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4174,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5197,
+    "lines of bloomery/operations": 5196,
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3335,
@@ -45,10 +45,10 @@ LIMITS = {
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1277,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6182,
-    "lines of bloomery/rpc": 2563,
+    "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
-    "files of the product": 709,
-    "functions": 7554,
+    "files of the product": 706,
+    "functions": 7544,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 487,
     "moves of get": 39,

@@ -58,9 +58,6 @@ class PowerRecovery:
             most_slow=ours.workers_pool_size // 8, slow_after_s=slow_after_s,
         )  # fmt: skip
 
-    def __call__(self) -> None:
-        self.run()
-
     def run(self) -> None:
         """Poll every faulty node of ours that is due, the longest waiting first."""
         with self._runtime.db.read() as conn:
@@ -79,6 +76,8 @@ class PowerRecovery:
         )
         gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
         self._lane.walk((uuid for _, uuid in due), gap_s)
+
+    __call__ = run
 
     def stop(self) -> None:
         """Begin no further poll."""

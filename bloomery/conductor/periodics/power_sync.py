@@ -64,9 +64,6 @@ class PowerSync:
             runtime.workers, self._poll_again, most=max(ours.workers_pool_size // 8, 1)
         )
 
-    def __call__(self) -> None:
-        self.run()
-
     def run(self) -> None:
         """Poll every node of ours once, except suspects, which have their own lane."""
         with self._runtime.db.read() as conn:
@@ -83,6 +80,8 @@ class PowerSync:
                 self._suspected.put(uuid)
         living = sorted(uuid for uuid in uuids if uuid not in self._suspects)  # mixes the racks
         self._living.walk(living, lanes.gap_s(len(living), self._interval_s, SLOWEST_PACE))
+
+    __call__ = run
 
     def stop(self) -> None:
         """Begin no further poll."""
