@@ -1,6 +1,6 @@
 """Do something in a process of its own, which ends when it takes too much time or memory.
 
-assert apart.told(lambda: parse.document(bomb), cpu_s=5, memory_mib=100) == "..."
+name, sentence = apart.failure_of(lambda: parse.document(bomb), cpu_s=5, memory_mib=100)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from bloomery import errors
 
 
-def told(verb: Callable[[], Any], *, cpu_s: int, memory_mib: int) -> tuple[str, str]:
+def failure_of(verb: Callable[[], Any], *, cpu_s: int, memory_mib: int) -> tuple[str, str]:
     """Return the class and the sentence of what ``verb`` raises; fail for anything else.
 
     The memory is counted beyond what this process has already.
@@ -28,10 +28,10 @@ def told(verb: Callable[[], Any], *, cpu_s: int, memory_mib: int) -> tuple[str, 
         _do(verb, writer, cpu_s, memory_mib)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as pipe:
-        said = pipe.read()
+        text = pipe.read()
     _, status = os.waitpid(child, 0)
-    assert not status, f"ended by {os.waitstatus_to_exitcode(status)}: {said or 'too much time'}"
-    name, _, sentence = said.partition("\n")
+    assert not status, f"ended by {os.waitstatus_to_exitcode(status)}: {text or 'too much time'}"
+    name, _, sentence = text.partition("\n")
     return name, sentence
 
 
@@ -40,26 +40,18 @@ def _do(verb: Callable[[], Any], writer: int, cpu_s: int, memory_mib: int) -> No
     status = 1
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        most = _virtual_bytes() + memory_mib * 2**20
+        size = re.search(r"VmSize:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        assert size is not None
+        most = int(size[1]) * 1024 + memory_mib * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        os.write(writer, _said(verb).encode(errors="replace"))
+        try:
+            text = f"nothing\n{verb()!r:.200}"
+        except errors.Failure as exc:
+            text = f"{type(exc).__name__}\n{exc}"
+        os.write(writer, text.encode(errors="replace"))
         status = 0
     except BaseException as exc:  # noqa: BLE001  nothing may get out of here
         os.write(writer, f"{type(exc).__name__}: {exc}"[:1000].encode(errors="replace"))
     finally:
         sys.stdout.flush()
         os._exit(status)
-
-
-def _said(verb: Callable[[], Any]) -> str:
-    try:
-        found = verb()
-    except errors.Failure as exc:
-        return f"{type(exc).__name__}\n{exc}"
-    return f"nothing\n{found!r:.200}"
-
-
-def _virtual_bytes() -> int:
-    found = re.search(r"VmSize:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024

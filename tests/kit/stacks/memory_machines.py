@@ -1,4 +1,4 @@
-"""Machines in memory (``machines.Machines``), for stacks without a bare-metal service.
+"""Machines and software in memory (``machines.Machines``), for stacks without a service.
 
 With ``invents`` an unknown node is invented when it is read, and an allocation that finds no node
 gets a new one.  A verb has ended by the next read of its node, or after its seconds in
@@ -22,6 +22,7 @@ from oslo_utils import uuidutils
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
+from bloomery.orchestration.resources import software
 from bloomery.orchestration.resources.machines import (
     ALLOCATION,
     PORT,
@@ -365,3 +366,43 @@ def _fits(node: Json, record: Json) -> bool:
 
 def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, dict | list) else value
+
+
+class MemorySoftware:
+    """Software configs and deployments (``software.SoftwareStore``)."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str, dict[str, Any]] = {}
+        self.deployments: dict[str, dict[str, Any]] = {}
+
+    def create_config(self, uuid: str, **values: Any) -> None:
+        self.configs.setdefault(uuid, {"id": uuid, **values})
+
+    def show_config(self, uuid: str) -> Mapping[str, Any] | None:
+        return self.configs.get(uuid)
+
+    def delete_config(self, uuid: str) -> None:
+        if any(each["config_id"] == uuid for each in self.deployments.values()):
+            raise errors.Conflict(reason=f"cannot delete software config {uuid}: it is deployed")
+        self.configs.pop(uuid, None)
+
+    def create_deployment(self, uuid: str, **values: Any) -> None:
+        self.deployments.setdefault(uuid, {"id": uuid, "output_values": {}, **values})
+
+    def show_deployment(self, uuid: str) -> Mapping[str, Any] | None:
+        return self.deployments.get(uuid)
+
+    def update_deployment(self, uuid: str, **changes: Any) -> None:
+        self.deployments[uuid] |= changes
+
+    def delete_deployment(self, uuid: str) -> None:
+        self.deployments.pop(uuid, None)
+
+    def signal_deployment(self, uuid: str, details: Mapping[str, Any]) -> str | None:
+        deployment = self.deployments[uuid]
+        outputs = (self.configs.get(deployment["config_id"]) or {}).get("outputs") or ()
+        changes = software.outcome(deployment, outputs, details)
+        if changes is None:
+            return None
+        deployment |= changes
+        return software.outcome_text(changes)

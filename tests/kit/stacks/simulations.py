@@ -14,8 +14,7 @@ from bloomery.orchestration.template import kinds, parse, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
-from tests.kit.stacks.memory_machines import MemoryMachines
-from tests.kit.stacks.memory_software import MemorySoftware
+from tests.kit.stacks.memory_machines import MemoryMachines, MemorySoftware
 
 
 @dataclass
@@ -70,25 +69,19 @@ def lines(events: Sequence[Event], depth: int = 0) -> list[str]:
     ]
 
 
-def told(text: str) -> list[str]:
+def expand(text: str) -> list[str]:
     """Spell out a trace: ``a C+`` is a CREATE_IN_PROGRESS and a CREATE_COMPLETE, ``a C!`` fails."""
-    found = []
+    lines = []
     for line in filter(None, (part.strip() for part in text.split(","))):
         who, what = line.split()
         action = ACTIONS[what[0]]
         states = {">": ["IN_PROGRESS"], "+": ["IN_PROGRESS", "COMPLETE"], ".": ["COMPLETE"]}
         states |= {"!": ["IN_PROGRESS", "FAILED"], "x": ["FAILED"]}
-        found += [f"{who} {action}_{state}" for state in states[what[1]]]
-    return found
+        lines += [f"{who} {action}_{state}" for state in states[what[1]]]
+    return lines
 
 
 ACTIONS = {
-    "C": "CREATE",
-    "U": "UPDATE",
-    "D": "DELETE",
-    "R": "ROLLBACK",
-    "S": "SIGNAL",
-    "I": "INIT",
-    "A": "ADOPT",
-    "K": "CHECK",
-}
+    "C": "CREATE", "U": "UPDATE", "D": "DELETE", "R": "ROLLBACK", "S": "SIGNAL", "I": "INIT",
+    "A": "ADOPT", "K": "CHECK",
+}  # fmt: skip

@@ -230,7 +230,7 @@ def test_every_row_is_gone_over() -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize(("row", "error", "verb"), ROWS, ids=NAMES)
 def test_who_goes_over_a_row_is_told_which(row: str, error: str, verb: Callable[[], Any]) -> None:
-    name, sentence = apart.told(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)
+    name, sentence = apart.failure_of(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)
     assert name == error, sentence
     assert re.search(rf"\b{row}\b", sentence), sentence
 
@@ -441,7 +441,7 @@ HOSTILE: dict[str, tuple[str, str, Callable[[], Any]]] = {
 def test_hostile_input_gets_its_error_in_time(
     error: str, words: str, verb: Callable[[], Any]
 ) -> None:
-    name, sentence = apart.told(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)
+    name, sentence = apart.failure_of(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)
     assert name == error, sentence
     assert re.search(words, sentence), sentence
 
@@ -463,7 +463,7 @@ def test_a_date_stays_text() -> None:
 )
 def test_who_takes_too_much_or_fails_otherwise_is_found(verb: Any, found: str) -> None:
     try:
-        assert apart.told(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)[0] == found
+        assert apart.failure_of(verb, cpu_s=CPU_S, memory_mib=MEMORY_MIB)[0] == found
     except AssertionError as exc:
         assert found in str(exc)  # noqa: PT017
 
@@ -474,7 +474,7 @@ def test_who_does_not_end_is_ended() -> None:
             time.thread_time()
 
     with pytest.raises(AssertionError, match="ended by -"):
-        apart.told(endless, cpu_s=1, memory_mib=MEMORY_MIB)
+        apart.failure_of(endless, cpu_s=1, memory_mib=MEMORY_MIB)
 
 
 # ---------------------------------------------------------------------------------- the page

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.kit.stacks import tree_world
-from tests.kit.stacks.memory_software import MemorySoftware
+from tests.kit.stacks.memory_machines import MemorySoftware
 
 PAIR = """
 resources:

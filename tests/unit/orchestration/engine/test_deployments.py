@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bloomery.model.stacks import OrderKind
 from tests.kit.stacks import tree_world
-from tests.kit.stacks.memory_software import MemorySoftware
+from tests.kit.stacks.memory_machines import MemorySoftware
 
 DEPLOYED = """
 resources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.clock import EnteredClock
-from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.simulations import expand, lines, stack
 from tests.kit.stacks.stack_lives import Life, MortalSimulation, StoredSimulation
 
 WAIT = """
@@ -41,7 +41,7 @@ def test_a_stack_waits_until_its_handle_is_signalled():
     at(life, 250, "h", {"id": "x", "data": 2})
     result = life.create(waiting())
     assert result.status == "CREATE_COMPLETE", result.error
-    assert lines(result.events) == told("S C>, h C+, w C>, h S., h S., w C., after C+, S C.")
+    assert lines(result.events) == expand("S C>, h C+, w C>, h S., h S., w C., after C+, S C.")
     signalled = [event for event in result.events if event.action == "SIGNAL"]
     assert [(event.at_s, event.reason) for event in signalled] == [
         (10, "Signal: status:SUCCESS reason:Signal 1 received"),
@@ -95,7 +95,7 @@ def test_signals_stay_when_the_stack_is_updated():
     life.create(waiting(count=1))
     began_s = len(life.simulation.events)
     result = life.update(waiting(count=2))
-    assert lines(result.events[began_s:])[:3] == told("S U>, w U>, h S.")
+    assert lines(result.events[began_s:])[:3] == expand("S U>, w U>, h S.")
     assert result.status == "UPDATE_COMPLETE", result.error
     assert list(life.row("h").metadata) == ["1", "2"]
 
@@ -158,7 +158,7 @@ def test_a_signal_scales_a_group_while_its_stack_rests():
     result = life.signal("up")
     assert result.outputs["size"].value == 3
     new = result.events[began:]
-    assert lines(new) == told("up S.")
+    assert lines(new) == expand("up S.")
     assert lines(new, depth=1)[0] == "S UPDATE_IN_PROGRESS"
     assert lines(new, depth=1)[-1] == "S UPDATE_COMPLETE"
     assert "Signal: g turns from 1 to 3 members" in [event.reason for event in new]

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.model.stacks import OrderKind
 from tests.kit.stacks import tree_world
-from tests.kit.stacks.simulations import told
+from tests.kit.stacks.simulations import expand
 
 CHAIN = """
 resources:
@@ -60,7 +60,7 @@ def test_a_suspend_goes_backwards_and_a_resume_forwards(created):
 
 
 def states(text):
-    """As ``told``, with whole words: ``a SUSPEND+``."""
+    """As ``expand``, with whole words: ``a SUSPEND+``."""
     ends = {">": ["IN_PROGRESS"], "+": ["IN_PROGRESS", "COMPLETE"], ".": ["COMPLETE"]}
     ends |= {"!": ["IN_PROGRESS", "FAILED"], "x": ["FAILED"]}
     lines = []
@@ -149,7 +149,7 @@ def test_a_restore_is_an_update_by_another_name(created):
     created.run()
     seen = since(created, before)
     assert (seen[0], seen[-1]) == ("S RESTORE_IN_PROGRESS", "S RESTORE_COMPLETE")
-    assert sorted(seen[1:-1]) == sorted(told("a U+, d C+"))
+    assert sorted(seen[1:-1]) == sorted(expand("a U+, d C+"))
     assert (created.state, created.root.previous_template_uuid) == ("RESTORE_COMPLETE", None)
     assert created.root.template_uuid != old
 
@@ -163,7 +163,7 @@ def test_a_cancelled_update_fails_at_once_and_what_runs_ends_by_itself(created):
     before = len(created.lines())
     created.cancel(rollback=False)
     created.run()
-    assert since(created, before) == told("S Ux, a U.")
+    assert since(created, before) == expand("S Ux, a U.")
     assert created.root.reason == "Stack UPDATE cancelled"
     assert created.reality.called("update", "b") == 0
 
@@ -174,7 +174,7 @@ def test_a_cancel_with_rollback_updates_back_what_has_ended(created):
     before = len(created.lines())
     created.cancel(rollback=True)
     created.run()
-    assert since(created, before) == told("S R>, a U., a U+, S R.")
+    assert since(created, before) == expand("S R>, a U., a U+, S R.")
     assert created.row("a").template_uuid == created.root.template_uuid
 
 
@@ -186,7 +186,7 @@ def test_a_second_update_waits_for_the_row_that_is_under_way_alone(created):
     created.update(chain("z") + "  e: {type: Test::Thing}\n")
     created.run()
     seen = since(created, before)
-    assert seen[:2] == told("S U>, e C>")
+    assert seen[:2] == expand("S U>, e C>")
     assert seen.index("e CREATE_COMPLETE") < seen.index("a UPDATE_COMPLETE")
     assert seen.count("a UPDATE_COMPLETE") == 2
     assert created.state == "UPDATE_COMPLETE"
@@ -205,7 +205,7 @@ def test_what_a_row_in_progress_needed_goes_after_it(world):
     before = len(world.lines())
     world.update(alone + "outputs: {o: {value: 1}}\n")
     world.run()
-    assert since(world, before) == told("S U>, b U., a D+, S U.")
+    assert since(world, before) == expand("S U>, b U., a D+, S U.")
 
 
 def test_a_delete_aborts_what_is_under_way(world):
@@ -213,7 +213,7 @@ def test_a_delete_aborts_what_is_under_way(world):
     world.run(before_s=1)
     world.delete()
     world.run()
-    assert world.lines() == told("S C>, a C>, S Cx, S D>, a Cx, a D+, S D.")
+    assert world.lines() == expand("S C>, a C>, S Cx, S D>, a Cx, a D+, S D.")
     assert "CREATE aborted (user triggered cancel)" in world.reasons("a")
     assert world.reality.called("create_cancel", "a") == 1
     assert world.reality.things == {}
@@ -353,7 +353,7 @@ def test_an_unhealthy_resource_is_made_anew_by_the_next_update(created):
     old, before = created.row("b").physical_id, len(created.lines())
     created.update(chain())
     created.run()
-    assert since(created, before) == told("S U>, b C+, b D+, S U.")
+    assert since(created, before) == expand("S U>, b C+, b D+, S U.")
     assert created.row("b").physical_id != old
 
 
@@ -365,7 +365,7 @@ def test_of_several_orders_that_wait_the_last_one_counts(created):
     created.update(chain("z"))
     before = len(created.lines())
     created.run()
-    assert since(created, before) == told("a U+, S U.")
+    assert since(created, before) == expand("a U+, S U.")
     assert created.store.orders == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.resources import base
-from tests.kit.stacks.simulations import told
+from tests.kit.stacks.simulations import expand
 from tests.kit.stacks.tree_world import World
 
 ONE = "resources: {a: {type: Test::Thing}}"
@@ -42,7 +42,7 @@ def test_a_kind_may_ask_to_be_replaced_while_it_is_updated(world):
     world.reality.faults["update"] = [base.UpdateReplace()]
     world.update("resources: {a: {type: Test::Thing, properties: {value: y}}}")
     world.run()
-    assert world.lines()[before:] == told("S U>, a U+, a C+, a D+, S U.")
+    assert world.lines()[before:] == expand("S U>, a U+, a C+, a D+, S U.")
     assert "The Resource a requires replacement." in world.reasons("a")
     assert list(world.reality.things) == [world.row("a").physical_id] != [old]
 

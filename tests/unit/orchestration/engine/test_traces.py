@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.model.stacks import OrderKind
 from tests.kit.stacks import tree_world
-from tests.kit.stacks.simulations import told
+from tests.kit.stacks.simulations import expand
 
 CHAIN = """
 resources:
@@ -51,7 +51,7 @@ def test_creations(world, text, rollback, state, trace):
     world.create(chain(**text), rollback=rollback)
     world.run()
     assert world.state == state
-    assert world.lines() == told(trace)
+    assert world.lines() == expand(trace)
 
 
 GONE = "  d: {type: Test::Thing}\n"
@@ -76,7 +76,7 @@ def test_updates(world, before, after, trace, restart):
     begun = len(world.lines())
     world.update(chain(**after))
     world.run(lambda: world.state == "UPDATE_COMPLETE")
-    assert world.lines()[begun:] == told(trace)
+    assert world.lines()[begun:] == expand(trace)
 
 
 def test_a_failed_update_is_rolled_back(world):
@@ -90,7 +90,7 @@ def test_a_failed_update_is_rolled_back(world):
     seen = world.lines()[begun:]
     failed = "S U>, a U+, b U+, b C+, c U!, S Ux"
     back = "S R>, a U+, d C+, c C+, c D+, b D+, S R."
-    assert sorted(seen) == sorted(told(f"{failed}, d D+, {back}"))
+    assert sorted(seen) == sorted(expand(f"{failed}, d D+, {back}"))
     after = {name: world.row(name).physical_id for name in "abcd"}
     assert {name for name in ids if ids[name] == after[name]} == {"a", "b"}
     assert world.state == "ROLLBACK_COMPLETE"
@@ -177,7 +177,7 @@ def test_time_that_is_up_aborts_what_runs_and_is_told_first_by_the_resource(worl
     world.create(chain(more="  d: {type: Test::Thing, properties: {wait_s: 90}}\n"), rollback=True)
     world.run()
     at = world.lines().index("d CREATE_FAILED")
-    assert world.lines()[at : at + 3] == told("d Cx, S Cx, S R>")
+    assert world.lines()[at : at + 3] == expand("d Cx, S Cx, S R>")
     aborted = world.reasons("d")[1]
     assert aborted.startswith('CREATE aborted (Task create from Own "d" Stack "S" [')
     assert world.reality.called("create_cancel", "d") == 1

@@ -22,7 +22,7 @@ from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Clock, is_complete, made
-from tests.kit.stacks.memory_software import MemorySoftware
+from tests.kit.stacks.memory_machines import MemorySoftware
 
 
 def test_every_core_kind_is_offered_as_a_plug_in():

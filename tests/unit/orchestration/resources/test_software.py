@@ -32,7 +32,7 @@ from bloomery.orchestration.resources.user_data import CloudConfig, MultipartMim
 from bloomery.orchestration.template.view import Walked
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, is_complete, made
-from tests.kit.stacks.memory_software import MemorySoftware
+from tests.kit.stacks.memory_machines import MemorySoftware
 
 OTHER = "5b0e7c1e-0d5e-4d7a-8a1c-6f3f0f0d2b11"
 

@@ -14,7 +14,7 @@ from bloomery.orchestration.resources.template_stack import TemplateStack
 from bloomery.orchestration.resources.value import Value
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import Children, Siblings, is_complete, made
-from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.simulations import expand, lines, stack
 
 INNER = """
 heat_template_version: 2018-08-31
@@ -59,7 +59,7 @@ def test_a_stack_of_a_value_lives_with_the_stack_of_its_resource():
     assert outputs == {"out": "x", "all": {"out": "x", "list": ["1", "2"]}, "inner": "x"}
     result = life.update(outer(p="y"))
     assert result.outputs["out"].value == "y"
-    assert lines(result.events, depth=1)[-4:] == told("S U>, a U+, S U.")
+    assert lines(result.events, depth=1)[-4:] == expand("S U>, a U+, S U.")
     assert life.delete().status == "DELETE_COMPLETE"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.orchestration import simulation
 from tests.kit.clock import EnteredClock
-from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.simulations import expand, lines, stack
 
 CHILD = """
 heat_template_version: 2021-04-16
@@ -45,9 +45,9 @@ def parent(value="abc", fail="false", **given):
 def test_a_nested_template_is_a_stack_of_its_own():
     result = simulation.run(parent())
     assert result.status == "CREATE_COMPLETE", result.error
-    assert lines(result.events) == told("S C>, n C+, after C+, S C.")
+    assert lines(result.events) == expand("S C>, n C+, after C+, S C.")
     below = "S C>, in C>, facade C>, in C., facade C., S C."
-    assert lines(result.events, depth=1) == told(below)
+    assert lines(result.events, depth=1) == expand(below)
     name = next(event.stack for event in result.events if event.depth == 1)
     assert name.startswith("S-n-")
     values = {name: output.value for name, output in result.outputs.items() if not output.error}
@@ -60,7 +60,7 @@ def test_a_nested_template_is_a_stack_of_its_own():
 def test_what_fails_below_is_told_with_its_whole_path():
     result = simulation.run(parent(fail="true"), rollback=True)
     assert result.status == "ROLLBACK_COMPLETE"
-    assert lines(result.events) == told("S C>, n C!, S Cx, S R>, n D+, S R.")
+    assert lines(result.events) == expand("S C>, n C!, S Cx, S R>, n D+, S R.")
     said = "ValueError: resources.n.resources.in: Test Resource failed in"
     assert result.error == simulation.Error(
         type="ResourceFailure", message=f"Resource CREATE failed: {said}"
@@ -75,11 +75,11 @@ def test_an_update_is_always_handed_down_and_touches_only_what_has_changed():
     ids = {name: created.outputs[name].value for name in ("id", "in")}
     same = life.update(parent())
     seen = same.events[len(created.events) :]
-    assert lines(seen) == told("S U>, n U+, S U.")
-    assert lines(seen, depth=1) == told("S U+")
+    assert lines(seen) == expand("S U>, n U+, S U.")
+    assert lines(seen, depth=1) == expand("S U+")
     changed = life.update(parent("xyz"))
     seen = changed.events[len(same.events) :]
-    assert lines(seen, depth=1) == told("S U>, in U+, S U.")
+    assert lines(seen, depth=1) == expand("S U>, in U+, S U.")
     assert changed.outputs["out"].value == "xyz"
     assert {name: changed.outputs[name].value for name in ids} == ids
 
@@ -93,8 +93,8 @@ def test_another_template_changes_the_stack_that_is_there():
     after = before.replace("child.yaml", "other.yaml").replace("p: abc", "q: xyz")
     result = life.update(stack(after, files=files))
     seen = result.events[len(created.events) :]
-    assert lines(seen) == told("S U>, n U+, S U.")
-    assert lines(seen, depth=1) == told("S U>, in U+, S U.")
+    assert lines(seen) == expand("S U>, n U+, S U.")
+    assert lines(seen, depth=1) == expand("S U>, in U+, S U.")
     assert [event.type for event in seen if event.resource == "n"] == ["child.yaml", "other.yaml"]
     assert {name: output.value for name, output in result.outputs.items()} == {
         "id": created.outputs["id"].value,
@@ -125,8 +125,8 @@ def test_a_deletion_takes_everything_below_with_it():
     created = life.create(parent())
     result = life.delete()
     seen = result.events[len(created.events) :]
-    assert lines(seen) == told("S D>, after D+, n D+, S D.")
-    assert lines(seen, depth=1) == told("S D>, in D>, facade D>, in D., facade D., S D.")
+    assert lines(seen) == expand("S D>, after D+, n D+, S D.")
+    assert lines(seen, depth=1) == expand("S D>, in D>, facade D>, in D., facade D., S D.")
     assert life.stack.stacks == {}
 
 
@@ -179,8 +179,8 @@ def test_a_group_changes_batch_by_batch():
     created = life.create(group())
     result = life.update(group(value="b", removed="['1']"))
     seen = result.events[len(created.events) :]
-    assert lines(seen) == told("S U>, g U+, S U.")
-    assert lines(seen, depth=1) == told(
+    assert lines(seen) == expand("S U>, g U+, S U.")
+    assert lines(seen, depth=1) == expand(
         "S U>, 3 C>, 1 D>, 3 C., 1 D., S U., S U>, 4 C+, S U., S U>, 2 U+, S U., S U>, 0 U+, S U.,"
         "S U>, 4 D+, S U."
     )
@@ -271,7 +271,7 @@ outputs:
   c: {value: {get_attr: [c, output]}}
 """
     result = simulation.run(stack(text))
-    assert lines(result.events, depth=1) == told("S C>, 0 C+, 1 C+, S C.")
+    assert lines(result.events, depth=1) == expand("S C>, 0 C+, 1 C+, S C.")
     assert result.outputs["c"].value == ["test_string"] * 2
 
 
@@ -288,7 +288,7 @@ outputs:
     result = simulation.run(stack(text, files=FILES))
     assert result.status == "CREATE_COMPLETE", result.error
     assert result.outputs["out"].value == ["v0", "v1"]
-    assert len(lines(result.events, depth=2)) == 2 * len(told("S C+, in C+, facade C+"))
+    assert len(lines(result.events, depth=2)) == 2 * len(expand("S C+, in C+, facade C+"))
     assert result.outputs["deep"].value == "v1"
 
 

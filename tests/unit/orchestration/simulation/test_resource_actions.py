@@ -12,7 +12,7 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 from bloomery.outcome import Again
-from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.simulations import expand, lines, stack
 
 
 class Scripted(base.Resource):
@@ -78,7 +78,7 @@ def half_chance():
 def test_a_real_thing_in_error_is_deleted_and_made_again():
     result = simulation.run(scripted(create=[in_error(), None]), simulation=half_chance())
     assert result.status == "CREATE_COMPLETE"
-    assert lines(result.events) == told("S C>, a C!, a D+, a C+, S C.")
+    assert lines(result.events) == expand("S C>, a C!, a D+, a C+, S C.")
     failed, made = result.events[2], result.events[5]
     assert failed.reason == 'ResourceInError: resources.a: Went to status ERROR due to "no host"'
     assert made.at_s - failed.at_s == 2**1 + 1
@@ -98,7 +98,7 @@ def test_another_failure_is_final():
     result = simulation.run(
         scripted(create=[in_error(), ValueError("no"), None]), simulation=half_chance()
     )
-    assert lines(result.events) == told("S C>, a C!, a D+, a C!, S Cx")
+    assert lines(result.events) == expand("S C>, a C!, a D+, a C!, S Cx")
     assert result.reason == "Resource CREATE failed: ValueError: resources.a: no"
 
 
@@ -107,7 +107,7 @@ def test_a_deletion_in_conflict_is_tried_again():
     made = scripted(delete=[conflict(), conflict(), None])
     created = life.create(made)
     result = life.delete()
-    assert lines(result.events)[len(created.events) :] == told("S D>, a D!, a D!, a D+, S D.")
+    assert lines(result.events)[len(created.events) :] == expand("S D>, a D!, a D!, a D+, S D.")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes():
 @pytest.mark.parametrize("handler", ["create", "check"])
 def test_whatever_a_kind_raises_is_a_failure_of_the_resource(handler, exc):
     result = simulation.run(scripted(TWO, **{handler: [exc]}))
-    assert lines(result.events) == told("S C>, a C!, S Cx")
+    assert lines(result.events) == expand("S C>, a C!, S Cx")
     assert result.error.type == "ResourceFailure"
     assert result.reason.startswith(f"Resource CREATE failed: {type(exc).__name__}: resources.a")
 
@@ -191,7 +191,7 @@ def test_a_kind_may_ask_to_be_replaced_while_it_is_updated():
     created = life.create(scripted())
     result = life.update(scripted(size="2", update=[base.UpdateReplace()]))
     trace = "S U>, a U+, a C+, a D+, S U."
-    assert lines(result.events)[len(created.events) :] == told(trace)
+    assert lines(result.events)[len(created.events) :] == expand(trace)
 
 
 def test_an_output_that_cannot_be_told_spoils_no_other():
@@ -252,7 +252,7 @@ resources:
     created = life.create(scripted(text.replace("VALUE", "1")))
     result = life.update(scripted(text.replace("VALUE", "many")))
     assert result.status == "UPDATE_FAILED"
-    assert lines(result.events)[len(created.events) :] == told("S U>, v U+, b U!, S Ux")
+    assert lines(result.events)[len(created.events) :] == expand("S U>, v U+, b U!, S Ux")
 
 
 def test_a_failed_resource_that_is_as_wanted_and_stays_is_complete_again():
@@ -340,9 +340,9 @@ def test_an_adopted_resource_is_looked_at_where_its_kind_can():
         text = f"resources:\n  a: {{type: Test::Looking, external_id: {real}}}"
         return stack(text, more={"Test::Looking": Looking})
 
-    assert lines(simulation.run(made("there")).events) == told("S C>, a A+, a K+, S C.")
+    assert lines(simulation.run(made("there")).events) == expand("S C>, a A+, a K+, S C.")
     result = simulation.run(made("gone"))
-    assert lines(result.events) == told("S C>, a A+, a K!, S Cx")
+    assert lines(result.events) == expand("S C>, a A+, a K!, S Cx")
     assert result.reason == "Resource CHECK failed: NotFound: resources.a: it is gone"
 
 

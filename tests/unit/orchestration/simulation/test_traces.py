@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration import simulation
-from tests.kit.stacks.simulations import lines, stack, told
+from tests.kit.stacks.simulations import expand, lines, stack
 
 CHAIN = """
 resources:
@@ -48,7 +48,7 @@ CREATES = [
 def test_creations_go_as_heat_tells_them(text, rollback, status, trace):
     result = simulation.run(stack(text), rollback=rollback)
     assert result.status == status
-    assert lines(result.events) == told(trace)
+    assert lines(result.events) == expand(trace)
 
 
 def test_reasons_are_those_of_heat():
@@ -84,7 +84,7 @@ def test_after_a_failure_nothing_more_begins_and_the_next_update_makes_what_is_m
     ]
     assert failed.resources[2].physical_id is None
     result = life.update(stack(GOOD))
-    assert lines(result.events)[len(failed.events) :] == told("S U>, b C+, c C+, b D+, S U.")
+    assert lines(result.events)[len(failed.events) :] == expand("S U>, b C+, c C+, b D+, S U.")
 
 
 def test_what_had_begun_when_another_failed_is_let_finish():
@@ -95,10 +95,10 @@ resources:
   c: {type: OS::Heat::TestResource, depends_on: a}
 """
     result = simulation.run(stack(text))
-    assert lines(result.events) == told("S C>, a C>, b C>, a Cx, S Cx, b C.")
+    assert lines(result.events) == expand("S C>, a C>, b C>, a Cx, S Cx, b C.")
     assert [event.at_s for event in result.events] == [0, 0, 0, 2, 2, 4]
     result = simulation.run(stack(text), rollback=True)
-    assert lines(result.events)[5:] == told("S R>, a D>, b C., b D>, a D., b D., S R.")
+    assert lines(result.events)[5:] == expand("S R>, a D>, b C., b D>, a D., b D., S R.")
 
 
 def test_a_rolled_back_creation_leaves_an_empty_stack_that_can_be_updated():
@@ -107,7 +107,7 @@ def test_a_rolled_back_creation_leaves_an_empty_stack_that_can_be_updated():
     assert (result.outputs, list(result.resources)) == ({}, [])
     before = len(result.events)
     result = life.update(stack(GOOD))
-    assert lines(result.events)[before:] == told("S U>, a C+, b C+, c C+, S U.")
+    assert lines(result.events)[before:] == expand("S U>, a C+, b C+, c C+, S U.")
     assert result.error is None
 
 
@@ -122,7 +122,7 @@ resources:
 """
     result = simulation.run(stack(text, timeout_s=60), rollback=True)
     trace = "S C>, a C!, S Cx, S R>, a D+, S R."
-    assert lines(result.events) == told(trace)
+    assert lines(result.events) == expand(trace)
     assert result.events[3].reason == "Timed out"
     aborted = result.events[2].reason
     assert aborted.startswith('CREATE aborted (Task create from TestResource "a" Stack "S" [')
@@ -169,7 +169,7 @@ def test_updates_go_as_heat_tells_them(before, after, trace):
     created = life.create(updated(**before))
     result = life.update(updated(**after))
     assert result.status == "UPDATE_COMPLETE", result.error
-    assert lines(result.events)[len(created.events) :] == told(trace)
+    assert lines(result.events)[len(created.events) :] == expand(trace)
 
 
 def test_a_replaced_resource_says_so_and_its_dependants_turn_to_the_new_one():
@@ -203,7 +203,7 @@ outputs:
     life = simulation.Lifecycle()
     created = life.create(stack(text))
     result = life.update(stack(text.replace("OS::Heat::RandomString", "My::R"), environment=mapped))
-    assert lines(result.events)[len(created.events) :] == told("S U>, key U+, S U.")
+    assert lines(result.events)[len(created.events) :] == expand("S U>, key U+, S U.")
     assert result.outputs == created.outputs
     assert result.resources[0].physical_id == created.resources[0].physical_id
     assert result.resources[0].type == "My::R"
@@ -214,9 +214,9 @@ def test_a_failed_update_without_rollback_stays_where_it_is():
     created = life.create(updated())
     failed = life.update(updated(**FAILING))
     assert failed.status == "UPDATE_FAILED"
-    assert lines(failed.events)[len(created.events) :] == told(TRACE)
+    assert lines(failed.events)[len(created.events) :] == expand(TRACE)
     result = life.update(updated(value="y", salt="2"))
-    assert lines(result.events)[len(failed.events) :] == told("S U>, c C+, c D+, b D+, S U.")
+    assert lines(result.events)[len(failed.events) :] == expand("S U>, c C+, c D+, b D+, S U.")
 
 
 def test_a_failed_update_with_rollback_takes_the_old_ones_back():
@@ -228,15 +228,15 @@ def test_a_failed_update_with_rollback_takes_the_old_ones_back():
     assert result.status == "ROLLBACK_COMPLETE"
     back = "S R>, a U+, d C+, c C+, c D+, b D+, S R."
     seen = lines(result.events)[len(created.events) :]
-    assert sorted(seen[: len(told(TRACE)) + 2]) == sorted(told(TRACE + ", d D+"))
-    assert sorted(seen[len(told(TRACE)) + 2 :]) == sorted(told(back))
+    assert sorted(seen[: len(expand(TRACE)) + 2]) == sorted(expand(TRACE + ", d D+"))
+    assert sorted(seen[len(expand(TRACE)) + 2 :]) == sorted(expand(back))
     before = {each.name: each.physical_id for each in created.resources}
     after = {each.name: each.physical_id for each in result.resources}
     assert {name for name in after if after[name] == before[name]} == {"a", "b"}
     assert result.outputs["c"].value == before["b"]
     assert result.error is not None
     again = life.update(updated(more=gone))
-    assert lines(again.events)[len(result.events) :] == told("S U>, S U.")
+    assert lines(again.events)[len(result.events) :] == expand("S U>, S U.")
 
 
 def test_a_change_seen_only_on_the_way_replaces_too():
@@ -249,7 +249,7 @@ resources:
     life = simulation.Lifecycle()
     life.create(stack(text.replace("VALUE", "x")))
     first = life.update(stack(text.replace("VALUE", "y")))
-    assert lines(first.events)[6:] == told("S U>, a U+, b U+, b C+, b D+, S U.")
+    assert lines(first.events)[6:] == expand("S U>, a U+, b U+, b C+, b D+, S U.")
 
 
 # ------------------------------------------------------------------------------------ deletions
@@ -260,7 +260,7 @@ def test_a_deletion_goes_backwards():
     created = life.create(stack(GOOD))
     result = life.delete()
     assert result.status == "DELETE_COMPLETE"
-    assert lines(result.events)[len(created.events) :] == told("S D>, c D+, b D+, a D+, S D.")
+    assert lines(result.events)[len(created.events) :] == expand("S D>, c D+, b D+, a D+, S D.")
     assert list(result.resources) == []
 
 
@@ -292,7 +292,7 @@ outputs:
 """
     life = simulation.Lifecycle()
     result = life.create(stack(text))
-    assert lines(result.events) == told("S C>, a A+, a K>, a K., S C.")
+    assert lines(result.events) == expand("S C>, a A+, a K>, a K., S C.")
     assert result.outputs["id"].value == "abc"
     result = life.update(stack(text.replace("abc", "abd")))
     assert result.status == "UPDATE_FAILED"
@@ -359,7 +359,7 @@ def test_restricted_actions_fail_the_update(word, after, refused):
     said = f"ResourceActionRestricted: resources.{refused}: {word} is restricted for resource."
     assert result.reason == f"Resource UPDATE failed: {said}"
     seen = lines(result.events)[len(created.events) :]
-    assert seen == told(f"S U>, {refused} Ux, S Ux")
+    assert seen == expand(f"S U>, {refused} Ux, S Ux")
 
 
 def test_a_condition_that_turns_false_deletes():
@@ -373,7 +373,7 @@ resources:
     life = simulation.Lifecycle()
     created = life.create(stack(text, given={"use": True}))
     result = life.update(stack(text, given={"use": False}))
-    assert lines(result.events)[len(created.events) :] == told("S U>, a D+, S U.")
+    assert lines(result.events)[len(created.events) :] == expand("S U>, a D+, S U.")
 
 
 def test_what_was_feared_to_be_replaced_may_turn_out_unchanged():
@@ -385,4 +385,4 @@ resources:
     life = simulation.Lifecycle()
     created = life.create(stack(text.replace("WAIT", "0")))
     result = life.update(stack(text.replace("WAIT", "1")))
-    assert lines(result.events)[len(created.events) :] == told("S U>, a U+, S U.")
+    assert lines(result.events)[len(created.events) :] == expand("S U>, a U+, S U.")
