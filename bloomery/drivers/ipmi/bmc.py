@@ -141,7 +141,7 @@ class IpmiBmc:
         own = self.info.disable_boot_timeout
         return self._conf.disable_boot_timeout if own is None else own
 
-    def ask(self, *words: str, write: bool = False) -> str:
+    def ask(self, *arguments: str, write: bool = False) -> str:
         """Run a command, with retries while time is left.  Blocks its thread.
 
         Raises BmcUnreachable, BmcRefused.
@@ -151,7 +151,7 @@ class IpmiBmc:
             tries += 1
             left_s = self._budget_s - (self._rate_limit.clock() - began_at)
             try:
-                return self.tell(*words, write=write, within_s=left_s)
+                return self.tell(*arguments, write=write, within_s=left_s)
             except errors.BmcLeftAlone:
                 raise
             except errors.BmcUnreachable as silent:
@@ -166,7 +166,7 @@ class IpmiBmc:
                 tried = f"{silent.facts['reason']} ({tries} tries in {took_s:.0f} s)"
                 raise type(silent)(**silent.facts | {"reason": tried}) from None
 
-    def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
+    def tell(self, *arguments: str, write: bool = False, within_s: float | None = None) -> str:
         """Run a command once, after the gap.
 
         Raises BmcUnreachable (a retry may help), BmcRefused (it will not); for a write
@@ -187,7 +187,7 @@ class IpmiBmc:
                 self._rate_limit.pause(rest_s)
             began_at = self._rate_limit.clock()
             try:
-                output = self._run(words, give_up_at, call.assert_lease if write else None)
+                output = self._run(arguments, give_up_at, call.assert_lease if write else None)
                 call.took(self._rate_limit.clock() - began_at)
                 return output
             finally:
@@ -198,7 +198,7 @@ class IpmiBmc:
         return max(1, int(self._budget_s / max(1.0, self._longest_gap_s)))
 
     def _run(
-        self, words: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
+        self, arguments: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
     ) -> str:
         """Run a command with the first cipher suite that the BMC accepts.
 
@@ -217,7 +217,7 @@ class IpmiBmc:
                 within_s = min(left_s, base.WRITE_BUDGET_S)
             try:
                 output = tool.run(
-                    self.info, words, suite=suite, patience=patience, within_s=within_s,
+                    self.info, arguments, suite=suite, patience=patience, within_s=within_s,
                 )  # fmt: skip
             except tool.Failed as again:
                 failed = again

@@ -33,14 +33,14 @@ def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
         "version": controller.get("IPMI Version"),
         "manufacturer": management.parse_vendor(output),
     }
-    power = _check(bmc, "power", _power, "power", "status")
+    power = _judge("power", _power, *_answer(bmc, "power", "status"))
     boot = _answer(bmc, *management.GET_BOOT_DEVICE)
     report.checks = [
         power,
         _judge("boot device", _boot_device, *boot),
         _judge("boot mode", _boot_mode, *boot),
-        _check(bmc, "sensors", _sensors, "sdr", "info"),
-        _check(bmc, "serial console", _console, "sol", "info"),
+        _judge("sensors", _sensors, *_answer(bmc, "sdr", "info")),
+        _judge("serial console", _console, *_answer(bmc, "sol", "info")),
     ]
     sessions = tool.fields(_answer(bmc, "session", "info", "active")[0]).get("active sessions", "")
     report.sessions_in_use = int(sessions) if sessions.isdecimal() else None
@@ -50,16 +50,12 @@ def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
     return report.document(bmc.state)
 
 
-def _answer(bmc: IpmiBmc, *words: str) -> tuple[str, str]:
+def _answer(bmc: IpmiBmc, *arguments: str) -> tuple[str, str]:
     """Return the output of a command, or the reason of its failure; it is sent once."""
     try:
-        return bmc.tell(*words), ""
+        return bmc.tell(*arguments), ""
     except (errors.BmcUnreachable, errors.BmcRefused) as no:
         return "", str(no.facts["reason"])
-
-
-def _check(bmc: IpmiBmc, name: str, read: Callable[[str], tuple[bool, str]], *words: str) -> Check:
-    return _judge(name, read, *_answer(bmc, *words))
 
 
 def _judge(name: str, read: Callable[[str], tuple[bool, str]], output: str, refusal: str) -> Check:

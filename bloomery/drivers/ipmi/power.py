@@ -17,7 +17,7 @@ from bloomery.drivers import base
 from bloomery.drivers.ipmi import examination, info, power_sequence, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.drivers.ipmi.management import is_uefi
-from bloomery.drivers.ipmi.power_sequence import Act, Mark
+from bloomery.drivers.ipmi.power_sequence import Position, PowerCommand
 from bloomery.outcome import DONE, Again, Outcome
 
 _STATUS: Final = ("power", "status")
@@ -95,17 +95,17 @@ class _Request:
             keep_for_longer=self.bmc.keeps_boot_device,
             uefi=is_uefi(task.node),
         )
-        self.acts = power_sequence.acts(task.node, target, boot_first)
-        self.mark = power_sequence.recall(
+        self.commands = power_sequence.commands(task.node, target, boot_first)
+        self.position = power_sequence.recall(
             task.node, target, is_first_attempt=task.turn == 0
         ) or self._begin(0)
 
     @property
-    def act(self) -> Act:
-        return self.acts[self.mark.at]
+    def command(self) -> PowerCommand:
+        return self.commands[self.position.at]
 
     def run(self) -> Outcome:
-        """Send a command or read the state, whichever is due; then begin the next act, or end.
+        """Send the command or read the state, whichever is due; then begin the next one, or end.
 
         Silence is tolerated for as long as one command may take.  Raises PowerStateFailure,
         BmcUnreachable, BmcRefused, LockLost.
@@ -114,54 +114,56 @@ class _Request:
         if rest_s > 0:
             return self._again(rest_s)
         try:
-            after_s = self._poll() if self.mark.sent else self._send()
+            after_s = self._poll() if self.position.sent else self._send()
         except errors.BmcUnreachable:
-            since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
+            since = self.position.silent_since or began_at.isoformat()
+            self.position.silent_since = since
             lasted_s = (clock.now() - datetime.fromisoformat(since)).total_seconds()
             if lasted_s >= self.conf.ipmi.command_retry_timeout:
                 raise
             return self._again(_POLL_S)
-        self.mark.silent_since = None
+        self.position.silent_since = None
         if after_s is not None:
             return self._again(after_s)
-        if self.mark.at + 1 < len(self.acts):
-            self.mark = self._begin(self.mark.at + 1)
+        if self.position.at + 1 < len(self.commands):
+            self.position = self._begin(self.position.at + 1)
             return self._again(self.bmc.rest_s())
         node = self.task.node
         power_sequence.forget(node)
-        if self.act.until == PowerState.ON:
+        if self.command.until == PowerState.ON:
             node.driver_internal_info.pop("is_next_boot_persistent", None)
-        node.power_state = self.act.until
+        node.power_state = self.command.until
         return DONE
 
-    def _begin(self, at: int) -> Mark:
-        """Return the mark of an act's start; its time limit counts from now."""
-        act = self.acts[at]
+    def _begin(self, at: int) -> Position:
+        """Return the position at the start of a command, whose time limit counts from now."""
+        command = self.commands[at]
         limits = self.conf.conductor
-        own_s = limits.soft_power_off_timeout if act.soft else limits.power_state_change_timeout
-        timeout_s = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
-        return Mark(target=self.target, at=at, until=power_sequence.deadline(timeout_s or own_s))
+        own_s = limits.soft_power_off_timeout if command.soft else limits.power_state_change_timeout
+        timeout_s = self.timeout_s if command.soft or self.target not in _SOFT_TARGETS else None
+        until = power_sequence.deadline(timeout_s or own_s)
+        return Position(target=self.target, at=at, until=until)
 
     def _send(self) -> float | None:
-        """Send the act's command; return the seconds until the poll, or None without a poll."""
+        """Send the command; return the seconds until the poll, or None where there is none."""
         try:
-            self.bmc.tell(*self.act.words, write=True)
+            self.bmc.tell(*self.command.arguments, write=True)
         except errors.BmcRefused as no:
-            if self.act.until is None:
+            if self.command.until is None:
                 raise
-            self.mark.refused = no.facts["reason"]
-        self.mark.sent = True
-        return None if self.act.until is None else self.act.settle_s
+            self.position.refused = no.facts["reason"]
+        self.position.sent = True
+        return None if self.command.until is None else self.command.settle_s
 
     def _poll(self) -> float | None:
         """Return None if the state matches, else the seconds until the next poll."""
         reads = _reading(self.bmc.tell(*_STATUS))
-        if reads == self.act.until:
+        if reads == self.command.until:
             return None
-        if self.mark.refused is not None:
-            raise errors.PowerStateFailure(state=self.target, reason=self.mark.refused)
-        if clock.now() >= datetime.fromisoformat(self.mark.until):
-            line = f"{tool.PROGRAM} {' '.join(self.act.words)}"
+        if self.position.refused is not None:
+            raise errors.PowerStateFailure(state=self.target, reason=self.position.refused)
+        if clock.now() >= datetime.fromisoformat(self.position.until):
+            line = f"{tool.PROGRAM} {' '.join(self.command.arguments)}"
             raise errors.PowerStateFailure(
                 state=self.target,
                 reason=f"the BMC took `{line}` and still reads {reads} when the time is up; "
@@ -170,8 +172,8 @@ class _Request:
         return _POLL_S
 
     def _again(self, after_s: float) -> Again:
-        self.task.node.driver_internal_info[power_sequence.KEY] = asdict(self.mark)
-        what = self.act.until or "its boot device to be set"
+        self.task.node.driver_internal_info[power_sequence.KEY] = asdict(self.position)
+        what = self.command.until or "its boot device to be set"
         return Again(after_s=max(after_s, self.bmc.rest_s()), reason=f"waiting for {what}")
 
 

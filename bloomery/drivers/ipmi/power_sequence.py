@@ -1,7 +1,7 @@
-"""The acts of a power request, and a node's position in them.
+"""The commands of a power request, and a node's position in them.
 
-The acts follow from the request and the node, so driver_internal_info stores only the position.  A
-repeated step, also after a crash, continues there.  An act may run twice; all acts are idempotent.
+They follow from the request and the node, so driver_internal_info stores only the position.  A
+repeated step, also after a crash, continues there.  A command may run twice; all are idempotent.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from bloomery.drivers.ipmi import management
 from bloomery.model.node import Node
 
 KEY: Final = "ipmi_power"
-_LEFT_BEHIND_S: Final = 60.0  # a mark older than its deadline by this belongs to a dead flow
+_LEFT_BEHIND_S: Final = 60.0  # a position older than its deadline by this belongs to a dead flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """One command, and the power state that confirms it (None: no confirmation)."""
+class PowerCommand:
+    """Arguments of ipmitool, and the power state that confirms the command, if any does."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     until: str | None
     soft: bool = False
     settle_s: float = 0.5
 
 
-_ON: Final = Act(words=("power", "on"), until=Power.ON)
-_OFF: Final = Act(words=("power", "off"), until=Power.OFF)
-_SOFT: Final = Act(words=("power", "soft"), until=Power.OFF, soft=True)
-_RESET: Final = Act(words=("power", "reset"), until=Power.ON, settle_s=15.0)
-_ACTS: Final[dict[str, tuple[Act, ...]]] = {
+_ON: Final = PowerCommand(arguments=("power", "on"), until=Power.ON)
+_OFF: Final = PowerCommand(arguments=("power", "off"), until=Power.OFF)
+_SOFT: Final = PowerCommand(arguments=("power", "soft"), until=Power.OFF, soft=True)
+_RESET: Final = PowerCommand(arguments=("power", "reset"), until=Power.ON, settle_s=15.0)
+_COMMANDS: Final[dict[str, tuple[PowerCommand, ...]]] = {
     Power.ON: (_ON,),
     Power.OFF: (_OFF,),
     Power.SOFT_OFF: (_SOFT,),
@@ -44,30 +44,30 @@ _ACTS: Final[dict[str, tuple[Act, ...]]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Mark:
+class Position:
     """The position in a request.
 
-    ``sent``: the act's command was sent; ``refused``: the BMC's refusal, which counts only if the
-    power state does not match.
+    ``sent``: the command was sent; ``refused``: the BMC's refusal, which counts only if the power
+    state does not match.
     """
 
     target: str
     at: int = 0
     sent: bool = False
     refused: str | None = None
-    until: str = ""  # deadline of the act, ISO 8601
+    until: str = ""  # deadline of the command, ISO 8601
     silent_since: str | None = None
 
 
-def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list[Act]:
-    """Return the acts of a request, with ``boot_first`` before each power on."""
+def commands(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list[PowerCommand]:
+    """Return the commands of a request, with ``boot_first`` before each power on."""
     if target == Power.REBOOT and node.disable_power_off:
         return [_RESET]
     sequence = []
-    for act in _ACTS[target]:
-        if act is _ON:
-            sequence += [Act(words=words, until=None) for words in boot_first]
-        sequence.append(act)
+    for command in _COMMANDS[target]:
+        if command is _ON:
+            sequence += [PowerCommand(arguments=arguments, until=None) for arguments in boot_first]
+        sequence.append(command)
     return sequence
 
 
@@ -85,14 +85,14 @@ def boot_commands(
     return [management.KEEP_BOOT_DEVICE, command] if keep_for_longer else [command]
 
 
-def recall(node: Node, target: str, *, is_first_attempt: bool) -> Mark | None:
+def recall(node: Node, target: str, *, is_first_attempt: bool) -> Position | None:
     """Return the position of this request, or None where it has not begun."""
     stored = node.driver_internal_info.get(KEY)
     if stored is None or is_first_attempt or stored["target"] != target:
         return None
-    mark = Mark(**stored)
-    late_s = (clock.now() - datetime.fromisoformat(mark.until)).total_seconds()
-    return None if late_s > _LEFT_BEHIND_S else mark
+    position = Position(**stored)
+    late_s = (clock.now() - datetime.fromisoformat(position.until)).total_seconds()
+    return None if late_s > _LEFT_BEHIND_S else position
 
 
 def forget(node: Node) -> None:

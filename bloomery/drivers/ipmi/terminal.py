@@ -150,9 +150,9 @@ class Terminal:
         )
         return f"{deactivate} </dev/null >/dev/null 2>&1\nexec {activate}\n"
 
-    def _line(self, words: Sequence[str], password: int) -> list[str]:
+    def _line(self, arguments: Sequence[str], password: int) -> list[str]:
         return tool.command(
-            self._own, words, suite=self._suite, patience=_PATIENCE,
+            self._own, arguments, suite=self._suite, patience=_PATIENCE,
             password_file=f"/proc/self/fd/{password}", verbose=False,
         )  # fmt: skip
 

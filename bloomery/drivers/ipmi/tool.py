@@ -96,7 +96,7 @@ def require() -> None:
 
 def command(
     info: Info,
-    words: Sequence[str],
+    arguments: Sequence[str],
     *,
     suite: int | None,
     patience: Patience,
@@ -105,7 +105,7 @@ def command(
 ) -> list[str]:
     """Return the command line.
 
-    ``-v`` is given exactly once, be it as a word of the command: twice, it prints keys.
+    ``-v`` is given exactly once, be it as an argument of the command: twice, it prints keys.
     """
     line = [PROGRAM, "-I", info.interface, "-H", info.address, "-L", info.priv_level]
     for flag, value in (
@@ -120,14 +120,14 @@ def command(
     ):
         line += [] if value is None else [flag, str(value)]
     line += ["-K"] if info.kg_key else []
-    line += [] if "-v" in words or not verbose else ["-v"]
+    line += [] if "-v" in arguments or not verbose else ["-v"]
     line += ["-R", str(patience.retries), "-N", str(patience.interval_s)]
-    return [*line, "-f", password_file, *words]
+    return [*line, "-f", password_file, *arguments]
 
 
 def run(
     info: Info,
-    words: Sequence[str],
+    arguments: Sequence[str],
     *,
     patience: Patience,
     suite: int | None = None,
@@ -141,7 +141,7 @@ def run(
         raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
     with in_memory(info.password.encode() or b"\0") as descriptor:
         path = f"/proc/self/fd/{descriptor}"
-        line = command(info, words, suite=suite, patience=patience, password_file=path)
+        line = command(info, arguments, suite=suite, patience=patience, password_file=path)
         try:
             done = subprocess.run(
                 (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,

@@ -61,11 +61,11 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
         is_warm = attributes.boolean("warm", warm)
         return self._send(task, "mc", "reset", "warm" if is_warm else "cold")
 
-    def _send(self, task: base.DriverTask, *words: str) -> Again | None:
+    def _send(self, task: base.DriverTask, *arguments: str) -> Again | None:
         bmc = self.bmc(task)
         if (rest_s := bmc.rest_s()) > 0:
             return Again(after_s=rest_s, reason="waiting until the BMC may get a command")
-        bmc.tell(*words, write=True)
+        bmc.tell(*arguments, write=True)
         return None
 
 

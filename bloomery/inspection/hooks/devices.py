@@ -133,18 +133,14 @@ class Accelerators(Hook):
     """properties.accelerators: the PCI devices that are known accelerators, where any is listed."""
 
     def process(self, inspection: Inspection) -> Changes | None:
-        accelerators_by_ids = _known_accelerators(inspection.conf.known_accelerators)
+        known = _known_accelerators(inspection.conf.known_accelerators)
+        devices = base.objects(inspection.plugin_data, "pci_devices")
         accelerators = [
-            accelerators_by_ids[ids] | {"pci_address": device.get("bus")}
-            for ids, device in zip(
-                _pci_ids(inspection),
-                base.objects(inspection.plugin_data, "pci_devices"),
-                strict=True,
-            )
-            if ids in accelerators_by_ids
+            known[ids] | {"pci_address": device.get("bus")}
+            for ids, device in zip(_pci_ids(inspection), devices, strict=True)
+            if ids in known
         ]
-        has_devices = bool(_pci_ids(inspection))
-        return Changes(properties={"accelerators": accelerators}) if has_devices else None
+        return Changes(properties={"accelerators": accelerators}) if devices else None
 
 
 _ACCELERATORS: Final = (
