@@ -33,7 +33,7 @@ PORT_FIELDS: Final = frozenset(
 )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------ to tell somebody
+# -------------------------------------------------------------------------- failures and the log
 
 
 def _fail(_draft: Draft, msg: str) -> None:

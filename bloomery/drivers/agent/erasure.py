@@ -31,7 +31,7 @@ def run(task: DriverTask, conf: Conf, step: Step, phase: str) -> Outcome:
     Steps that erase metadata name no disks: they erase all, or fail.  Where disks are excluded,
     such a step proves nothing of any disk.
 
-    Raises StepFailure where ``erase_devices`` left out a disk that nobody has excluded, and
+    Raises StepFailure where ``erase_devices`` left out a disk, none is excluded, and
     [deploy]allow_partial_erasure is off; else as ``agent_steps.run``.
     """
     node = task.node

@@ -130,7 +130,7 @@ class LocalImages:
     ) -> tuple[Path, Json]:
         """Check an image that has come, and convert it where that is needed.
 
-        A message has no checksum of the file: whoever names a URL need not be able to read it.
+        A message has no checksum of the file, which the user of its URL may not be able to read.
         """
         digests, named = _checksums_of(source), checksums_named()
         if not set(named) <= set(digests.values()):

@@ -20,7 +20,7 @@ from oslo_concurrency import lockutils
 LOG = logging.getLogger(__name__)
 
 PART: Final = ".part"  # of a file being fetched, under the lock of the file
-CONVERTED: Final = ".raw"  # of an image being converted, likewise
+CONVERTED: Final = ".raw"  # of an image being converted, under the same lock
 _LOCK: Final = ".lock"
 _NOTE: Final = ".json"
 

@@ -2,7 +2,7 @@
 
 isos.validate(task, mode, purpose)   # raises unless one can be built
 isos.build(task, mode, params)       # Again while another node fetches its files
-isos.url(task)                       # the URL for the BMC; None: not on this host
+isos.url(task)                       # the URL for the BMC; or None on another host
 isos.remove(task)
 """
 

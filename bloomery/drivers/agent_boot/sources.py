@@ -100,8 +100,8 @@ def local_path(url: str) -> Path | None:
 def open_local(url: str, allowed: tuple[str, ...]) -> BinaryIO | None:
     """Open the file of a file URL, below an allowed folder; return None for other URLs.
 
-    Whoever may write to the folder cannot lead out of it: links are resolved once, and the way that
-    is then walked has none.  Raises StepFailure.
+    A writer of the folder cannot lead out of it: links are resolved once, and the opened path has
+    none.  Raises StepFailure.
     """
     path = local_path(url)
     if path is None:

@@ -52,7 +52,7 @@ class RateLimit:
     def claim(self, key: str, gap_s: float, within_s: float) -> float | None:
         """Reserve the next command's time; return the seconds until it.
 
-        None, with nothing reserved, where it is not within ``within_s``.
+        Return None, and reserve nothing, where it is not within ``within_s``.
         """
         with self._mutex:
             rest_s = self.rest_s(key)

@@ -237,7 +237,7 @@ def fields(output: str) -> dict[str, str]:
 
 
 def meaning(text: str, also_retryable: Sequence[str] = ()) -> Meaning | None:
-    """Return the meaning of a message, or None for silence and what else a retry may help."""
+    """Return the meaning of a message, or None where a retry may help, as for silence."""
     if _has(text, also_retryable):
         return None
     refusal = Meaning.REFUSED if is_about_suite(text) else None
