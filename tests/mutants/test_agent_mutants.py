@@ -11,13 +11,13 @@ from bloomery import fetching
 from bloomery.api import layers
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers.agent import client
-from bloomery.drivers.agent_boot import cache_room
+from bloomery.drivers.agent_boot import cache
 from bloomery.operations import agent_callers
 from tests.functional.stories import test_agent_networks as networks
 from tests.functional.stories import test_agents as agents
 from tests.kit.machines.agent import Agent
 from tests.kit.servers.stories import Stage
-from tests.unit.drivers.agent_boot import test_cache as cache
+from tests.unit.drivers.agent_boot import test_cache
 
 
 def _not_saved(self: TaskManager) -> str:
@@ -72,6 +72,8 @@ def test_a_name_of_this_machine_that_is_called_is_noticed(monkeypatch: pytest.Mo
 def test_a_ramdisk_that_is_removed_in_use_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_room, "share", lambda _descriptor: None)
-    with cache.serving_large() as large, pytest.raises(pytest.fail.Exception):
-        cache.test_what_is_in_use_is_never_removed(cache.with_room_for_two(tmp_path), large)
+    monkeypatch.setattr(cache, "share", lambda _descriptor: None)
+    with test_cache.serving_large() as large, pytest.raises(pytest.fail.Exception):
+        test_cache.test_what_is_in_use_is_never_removed(
+            test_cache.with_room_for_two(tmp_path), large
+        )

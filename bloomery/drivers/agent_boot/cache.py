@@ -1,18 +1,23 @@
 """A cache of files for all nodes, revalidated at each use.
 
 The server's ETag or date decides whether a file has changed; without either, its size does.  A file
-is named by the hash of its URL, with the server's headers in a note beside it.  ``cache_room``
-limits the folder's size.
+is named by the hash of its URL, with the server's headers in a note beside it.
 
     FileCache(ramdisks(conf), HttpClient(conf.default)).open(url)
 
 A ``Treatment`` checks and converts a file before the cache keeps it.
+
+Room: the least recently used files go, and files being read stay.  A lock of oslo.concurrency
+serialises writers of a file across processes.  Readers hold a shared ``flock``, which ends when the
+file is closed.  A file with a hard link is handed out.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
+import logging
 import os
 import threading
 import time
@@ -23,15 +28,22 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 import urllib3
+from oslo_concurrency import lockutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
-from bloomery.drivers.agent_boot import cache_room, http_client, sources
+from bloomery.drivers.agent_boot import http_client, sources
 from bloomery.drivers.agent_boot.http_client import HttpClient
+
+LOG = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 MakeRoom = Callable[[int], None]  # for so many bytes; raises StepFailure
 
+PART: Final = ".part"  # of a file being fetched, under the lock of the file
+CONVERTED: Final = ".raw"  # of an image being converted, under the same lock
+_LOCK: Final = ".lock"
+_NOTE: Final = ".json"
 _PIECE: Final = 1 << 20
 _MOST_BYTES: Final = 4 << 30  # of a kernel or a ramdisk
 _MIB: Final = 1 << 20
@@ -108,7 +120,7 @@ class FileCache:
             return local
         with self.current(url, AS_IT_IS) as (path, _note):
             file = path.open("rb")
-            cache_room.share(file.fileno())
+            share(file.fileno())
             return file
 
     @contextlib.contextmanager
@@ -122,7 +134,7 @@ class FileCache:
                 raise errors.Unavailable(reason=f"{self._conf.path_option} names no folder")
             path = Path(self._conf.folder) / hashlib.sha256(url.encode()).hexdigest()
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with cache_room.exclusively(path):
+            with exclusively(path):
                 self._refresh(url, path, treatment)
                 yield path, _read_note(path)
 
@@ -189,7 +201,7 @@ class FileCache:
         """
         length, conf = answer.headers.get("content-length", ""), self._conf
         self._make_room(path, int(length) if length.isdecimal() else 0, f"cannot fetch {address}")
-        fresh = path.with_suffix(cache_room.PART)
+        fresh = path.with_suffix(PART)
         fresh.touch(0o600)
         give_up_at, size = time.monotonic() + conf.most_s, 0
         most = min(conf.most_bytes, self._most)
@@ -210,7 +222,7 @@ class FileCache:
 
     def _treat(self, source: Path, path: Path, treatment: Treatment, facts: Json) -> None:
         """Replace the file atomically; the old note goes before, the new one comes afterwards."""
-        target = path.with_suffix(cache_room.CONVERTED)
+        target = path.with_suffix(CONVERTED)
         target.unlink(missing_ok=True)  # a converter that outlived its conductor may write to it
 
         def make_room(size: int) -> None:
@@ -222,17 +234,17 @@ class FileCache:
                 raise errors.StepFailure(reason="the image changed while it was read: try again")
             with file.open("rb") as complete:
                 os.fsync(complete.fileno())
-            cache_room.note_path(path).unlink(missing_ok=True)
+            note_path(path).unlink(missing_ok=True)
             file.replace(path)
         finally:
             target.unlink(missing_ok=True)
-        cache_room.note_path(path).write_bytes(orjson.dumps(facts | more_facts))
+        note_path(path).write_bytes(orjson.dumps(facts | more_facts))
         size = path.stat().st_size
-        cache_room.make(path, size, self._most, self._conf.ttl_min * 60.0)
+        free_room(path, size, self._most, self._conf.ttl_min * 60.0)
 
     def _make_room(self, path: Path, needed: int, refusal: str) -> None:
         """Remove old files for files of the announced size."""
-        if not cache_room.make(path, needed, self._most, self._conf.ttl_min * 60.0):
+        if not free_room(path, needed, self._most, self._conf.ttl_min * 60.0):
             raise errors.StepFailure(
                 reason=f"{refusal}: it has {_mib(needed)} MiB, and {self._conf.size_option} "
                 f"leaves no room for it ({_mib(self._most)} MiB, some of which other nodes may "
@@ -245,14 +257,14 @@ def _mib(size: int) -> int:
 
 
 def _mark_used(path: Path) -> None:
-    for each in (path, cache_room.note_path(path)):
+    for each in (path, note_path(path)):
         os.utime(each)
 
 
 def _read_note(path: Path) -> Json:
     """Return the note of a file, or {} where the file or the note is missing."""
     try:
-        note: Json = orjson.loads(cache_room.note_path(path).read_bytes())
+        note: Json = orjson.loads(note_path(path).read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return {}
     return note if path.is_file() else {}
@@ -267,3 +279,66 @@ def _note_of(answer: Any) -> Json:
     """Return the headers that identify a version of a file, or {} where there are none."""
     note = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     return note if answer.status == 200 else {}
+
+
+# ---------------------------------------------------------------------------------------- room
+
+
+def note_path(path: Path) -> Path:
+    """Return the path of a file's note."""
+    return path.with_suffix(_NOTE)
+
+
+@contextlib.contextmanager
+def exclusively(path: Path) -> Iterator[None]:
+    """Lock a file against replacement and removal.  Raises BlockingIOError if it is locked.
+
+    The empty lock file stays.
+    """
+    name, folder = path.stem + _LOCK, str(path.parent)
+    try:
+        with lockutils.lock(name, external=True, lock_path=folder, blocking=False):
+            yield
+    except lockutils.AcquireLockFailedException as exc:
+        raise BlockingIOError from exc
+
+
+def share(descriptor: int) -> None:
+    """Keep an open file from being removed until it is closed."""
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def free_room(path: Path, size: int, most: int, ttl_s: float) -> bool:
+    """Make room for a file of ``size`` within ``most`` bytes, not counting the file it replaces.
+
+    Files older than ``ttl_s`` are removed in any case.  False: files in use leave too little room.
+    """
+    others: list[tuple[Path, os.stat_result]] = []
+    for other in path.parent.iterdir():
+        if other.suffix in ("", PART, CONVERTED) and other.stem != path.stem:
+            with contextlib.suppress(FileNotFoundError):  # removed, or complete by now
+                others.append((other, other.stat()))
+    used = size + sum(status.st_size for _, status in others)
+    old = time.time() - ttl_s
+    for other, status in sorted(others, key=lambda entry: entry[1].st_mtime_ns):
+        if (used > most or status.st_mtime < old) and _is_removed(other):
+            used -= status.st_size
+    return used <= most
+
+
+def _is_removed(path: Path) -> bool:
+    """Remove an unused file with its note; return whether it is gone."""
+    try:
+        with exclusively(path), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_nlink > 1:
+                return False
+            if not path.suffix:
+                note_path(path).unlink(missing_ok=True)
+            path.unlink()
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        return True
+    LOG.info("removed %s from its cache: unused for long, or its room is needed", path)
+    return True

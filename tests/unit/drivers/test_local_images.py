@@ -24,7 +24,7 @@ from bloomery.conf.agent import Agent, Deploy, DiskUtils, Pxe
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.drivers.agent import image, image_format, local_images
-from bloomery.drivers.agent_boot import cache_room
+from bloomery.drivers.agent_boot import cache
 from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.publication import Publication
 from tests.kit.machines import images
@@ -403,16 +403,16 @@ def slow_body(begun: threading.Event, go_on: threading.Event) -> Any:
 CONDUCTOR = """
 import os, sys
 from pathlib import Path
-from bloomery.drivers.agent_boot import cache_room
+from bloomery.drivers.agent_boot import cache
 os.chdir(sys.argv[1])
 path = Path(sys.argv[2])
-cache_room.exclusively(path).__enter__()
+cache.exclusively(path).__enter__()
 path.with_suffix(sys.argv[3]).write_bytes(b"half")
 os._exit(9)
 """
 
 
-@pytest.mark.parametrize("suffix", [cache_room.PART, cache_room.CONVERTED])
+@pytest.mark.parametrize("suffix", [cache.PART, cache.CONVERTED])
 def test_what_a_conductor_left_that_died_while_fetching_or_converting_is_not_used(
     conf: Conf, asked: Path, tmp_path: Path, suffix: str
 ) -> None:
@@ -447,7 +447,7 @@ def test_a_converter_that_outlives_its_conductor_writes_into_no_other_image(
     with web.serving({"/os": web.text(QCOW2)}) as site:
         path = tmp_path / "cache" / hashlib.sha256(site.url("/os").encode()).hexdigest()
         path.parent.mkdir()
-        with path.with_suffix(cache_room.CONVERTED).open("wb") as orphan:
+        with path.with_suffix(cache.CONVERTED).open("wb") as orphan:
             published = publish(conf, task(site.url("/os"), QCOW2))
             orphan.write(b"late")
             orphan.flush()

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bloomery import boot_files
-from bloomery.drivers.agent_boot import cache_room
+from bloomery.drivers.agent_boot import cache
 from tests.functional.redfish.agents.conftest import INSTANCE
 from tests.kit.servers import registry, web
 from tests.kit.servers.stories import Stage
@@ -93,7 +93,7 @@ def test_a_node_waits_while_another_one_fetches_its_image(
         )
         path = tmp_path / "image-cache" / hashlib.sha256(url.encode()).hexdigest()
         path.parent.mkdir()
-        with cache_room.exclusively(path):
+        with cache.exclusively(path):
             stage.ask(available, "active")
 
             def waits() -> bool:

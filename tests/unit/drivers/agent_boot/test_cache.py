@@ -24,7 +24,7 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.drivers.agent_boot import cache, cache_room
+from bloomery.drivers.agent_boot import cache
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from tests.kit.servers import web
@@ -298,10 +298,10 @@ def test_a_file_that_comes_is_kept_from_its_creation_on(files, tmp_path: Path, m
         request.end_headers()
         request.wfile.write(b"con")
         wait_for(lambda: list((tmp_path / "cache").glob("*.part")), "the file")
-        cache_room.make(tmp_path / "cache" / "other", 1, 0, 3600.0)
+        cache.free_room(tmp_path / "cache" / "other", 1, 0, 3600.0)
         request.wfile.write(b"tent")
 
-    monkeypatch.setattr(cache_room, "share", lambda _descriptor: None)  # not shared yet
+    monkeypatch.setattr(cache, "share", lambda _descriptor: None)  # not shared yet
     with web.serving({"/k": clear_meanwhile}) as site:
         assert read(files, site.url("/k")) == b"content"
 
@@ -310,8 +310,8 @@ def test_half_a_file_of_a_process_that_died_takes_no_room(small, large, tmp_path
     site, _images = large
     read(small, site.url("/a"))
     [path] = [path for path in stored(tmp_path) if not path.suffix]
-    path.replace(path.with_suffix(cache_room.PART))
-    os.truncate(path.with_suffix(cache_room.PART), 1000 * KIB)
+    path.replace(path.with_suffix(cache.PART))
+    os.truncate(path.with_suffix(cache.PART), 1000 * KIB)
     assert len(read(small, site.url("/a"))) == 400 * KIB
     assert not list((tmp_path / "cache").glob("*.part"))
 
@@ -331,7 +331,7 @@ def test_interfaces_and_processes_share_one_fetch(tmp_path: Path) -> None:
         assert begun.wait(10)
         other = (
             "import sys; from pathlib import Path; from bloomery.drivers.agent_boot import "
-            "cache_room as room; room.exclusively(Path(sys.argv[1])).__enter__()"
+            "cache; cache.exclusively(Path(sys.argv[1])).__enter__()"
         )
         [lock] = tmp_path.glob("*.lock")
         process = subprocess.run(
@@ -380,7 +380,7 @@ def test_a_death_between_a_file_and_its_note_leaves_no_old_note(files, monkeypat
         assert read(files, site.url("/k")) == b"first"
 
 
-@pytest.mark.parametrize("kind", [cache_room.PART, cache_room.CONVERTED])
+@pytest.mark.parametrize("kind", [cache.PART, cache.CONVERTED])
 def test_what_a_dead_process_left_of_another_file_goes_when_room_is_short(
     small, large, tmp_path: Path, kind: str
 ) -> None:
