@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import itertools
 import operator
@@ -146,19 +147,12 @@ def _in_net(address: str, subnet: str) -> bool:
         return False
 
 
-def _matches(value: Any, regex: str) -> bool:
-    return _search(regex, value, lambda pattern, text, s: pattern.fullmatch(text, timeout=s))
-
-
-def _contains(value: Any, regex: str) -> bool:
-    return _search(regex, value, lambda pattern, text, s: pattern.search(text, timeout=s))
-
-
-def _search(regex: str, value: Any, use: Callable[[Any, str, float], Any]) -> bool:
+def _search(method: str, value: Any, regex: str) -> bool:
+    """Return whether the pattern's ``method``, search or fullmatch, has a match in the text."""
     text = str(value)
     try:
         match = patterns.bounded(
-            regex, text, LIMITS, lambda pattern, limit_s: use(pattern, text, limit_s)
+            regex, text, LIMITS, lambda pattern, s: getattr(pattern, method)(text, timeout=s)
         )
     except errors.StackValidationFailed as exc:  # the error class of ``patterns``
         raise errors.Invalid(reason=str(exc.facts["reason"])) from None
@@ -179,7 +173,7 @@ OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
     "is-true": lambda value: _truth(value) is True,
     "is-false": lambda value: _truth(value) is False,
     "in-net": _in_net,
-    "matches": _matches,
-    "contains": _contains,
+    "matches": functools.partial(_search, "fullmatch"),
+    "contains": functools.partial(_search, "search"),
     "one-of": _one_of,
 }

@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -143,7 +144,10 @@ class EmulatedAgent(Commands):
             medium = self.machine.medium
             if medium is not None and (medium == "network" or self.profile.image in medium):
                 self.state = "booting"
-                self._later(draw(self.profile.boot_s, self._random), self._arrive)
+                call = partial(self._look_up, _LOOK_UP_S)
+                if self.profile.inspects:
+                    call = partial(self._hand_in, _HAND_INS)
+                self._later(draw(self.profile.boot_s, self._random), call)
 
     def _leave(self) -> None:
         self._crew.server.close(self._url)
@@ -156,12 +160,6 @@ class EmulatedAgent(Commands):
         self._crew.timers.call_in(seconds, lambda: work() if boot == self._boots else None)
 
     # ------------------------------------------------------------------------- calls to the API
-
-    def _arrive(self) -> None:
-        if self.profile.inspects:
-            self._hand_in(_HAND_INS)
-        else:
-            self._look_up(_LOOK_UP_S)
 
     def _hand_in(self, attempts: int) -> None:
         """Post the inventory, again where no node waits for it yet; then look up."""

@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_750,
+    "lines of the product": 114_707,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -23,11 +23,11 @@ LIMITS = {
     "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8333,
-    "lines of bloomery/drivers": 15_618,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_587,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2091,
-    "lines of bloomery/inspection": 2115,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 4380,  # BMCs that know BootNext alone
+    "lines of bloomery/inspection": 2105,  # pci_device_alias in JSON
+    "lines of bloomery/lab": 4378,  # BMCs that know BootNext alone
     "lines of bloomery/model": 4174,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 279,
     "lines of bloomery/objects": 245,
@@ -47,8 +47,8 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6182,
     "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
-    "files of the product": 706,
-    "functions": 7544,
+    "files of the product": 705,
+    "functions": 7534,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 487,
     "moves of get": 39,

@@ -73,7 +73,6 @@ def test_a_ramdisk_that_is_removed_in_use_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "share", lambda _descriptor: None)
+    room = test_cache.with_room_for_two(tmp_path)
     with test_cache.serving_large() as large, pytest.raises(pytest.fail.Exception):
-        test_cache.test_what_is_in_use_is_never_removed(
-            test_cache.with_room_for_two(tmp_path), large
-        )
+        test_cache.test_what_is_in_use_is_never_removed(room, large)

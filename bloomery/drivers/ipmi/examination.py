@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -33,14 +33,26 @@ def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
         "version": controller.get("IPMI Version"),
         "manufacturer": management.parse_vendor(output),
     }
-    power = _judge("power", _power, *_answer(bmc, "power", "status"))
-    boot = _answer(bmc, *management.GET_BOOT_DEVICE)
+    power, no_power = _answer(bmc, "power", "status")
+    state = power.strip().removeprefix(_STATUS)
+    boot, no_boot = _answer(bmc, *management.GET_BOOT_DEVICE)
+    device, mode = management.parse_boot_device(boot), management.parse_boot_mode(boot)
+    has_device = device["persistent"] is not None
+    mode_text = f"{mode}, asked for with the device" if mode else "none"  # they are set together
+    sensors, no_sensors = _answer(bmc, "sdr", "info")
+    records = tool.fields(sensors).get("Record Count", "0")
+    console, no_console = _answer(bmc, "sol", "info")
+    has_console = tool.fields(console).get("Enabled") == "true"
+    console_text = "serial over LAN" if has_console else "serial over LAN is off"
     report.checks = [
-        power,
-        _judge("boot device", _boot_device, *boot),
-        _judge("boot mode", _boot_mode, *boot),
-        _judge("sensors", _sensors, *_answer(bmc, "sdr", "info")),
-        _judge("serial console", _console, *_answer(bmc, "sol", "info")),
+        Check(name=name, works=works, detail=refusal or detail, allowed=_ALLOWED.get(name, ()))
+        for name, works, detail, refusal in (
+            ("power", state in ("on", "off"), state, no_power),
+            ("boot device", has_device, device["boot_device"] or "none", no_boot),
+            ("boot mode", has_device, mode_text, no_boot),
+            ("sensors", records not in ("", "0"), f"{records} records", no_sensors),
+            ("serial console", has_console, console_text, no_console),
+        )
     ]
     sessions = tool.fields(_answer(bmc, "session", "info", "active")[0]).get("active sessions", "")
     report.sessions_in_use = int(sessions) if sessions.isdecimal() else None
@@ -58,42 +70,11 @@ def _answer(bmc: IpmiBmc, *arguments: str) -> tuple[str, str]:
         return "", str(no.facts["reason"])
 
 
-def _judge(name: str, read: Callable[[str], tuple[bool, str]], output: str, refusal: str) -> Check:
-    works, detail = read(output)
-    return Check(name=name, works=works, detail=refusal or detail, allowed=_ALLOWED.get(name, ()))
-
-
 _ALLOWED: Final = {
     "power": ("on", "off", "reset", "soft", "diag"),
     "boot device": management.BOOT_DEVICES,
     "boot mode": management.BOOT_MODES,
 }
-
-
-def _power(output: str) -> tuple[bool, str]:
-    state = output.strip().removeprefix(_STATUS)
-    return state in ("on", "off"), state
-
-
-def _boot_device(output: str) -> tuple[bool, str]:
-    chosen = management.parse_boot_device(output)
-    return chosen["persistent"] is not None, chosen["boot_device"] or "none"
-
-
-def _boot_mode(output: str) -> tuple[bool, str]:
-    """Boot modes are set with boot devices."""
-    mode = management.parse_boot_mode(output)
-    return _boot_device(output)[0], f"{mode}, asked for with the device" if mode else "none"
-
-
-def _sensors(output: str) -> tuple[bool, str]:
-    count = tool.fields(output).get("Record Count", "0")
-    return count not in ("", "0"), f"{count} records"
-
-
-def _console(output: str) -> tuple[bool, str]:
-    enabled = tool.fields(output).get("Enabled")
-    return enabled == "true", "serial over LAN" if enabled == "true" else "serial over LAN is off"
 
 
 def _time(output: str) -> datetime | None:

@@ -25,7 +25,6 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.drivers.agent import image, image_format, local_images
 from bloomery.drivers.agent_boot import cache
-from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.publication import Publication
 from tests.kit.machines import images
 from tests.kit.machines.driver_task import FakeTask
@@ -362,7 +361,7 @@ def test_two_conductors_fetch_an_image_once(conf: Conf, slow: Any) -> None:
     with web.serving({"/os": answer}) as site, ThreadPoolExecutor(1) as pool:
         first = pool.submit(publish, conf, task(site.url("/os"), images.RAW))
         assert begun.wait(10)
-        with pytest.raises(BeingFetched):
+        with pytest.raises(cache.BeingFetched):
             publish(conf, task(site.url("/os"), images.RAW))
         go_on.set()
         assert content_of(conf, first.result(10)) == images.RAW
@@ -377,7 +376,7 @@ def test_no_more_images_come_at_once_than_configured(conf: Conf, slow: Any) -> N
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(conductor.publish, task(site.url("/a"), images.RAW))
             assert begun.wait(10)
-            with pytest.raises(BeingFetched):
+            with pytest.raises(cache.BeingFetched):
                 conductor.publish(task(site.url("/b"), images.RAW))
             go_on.set()
             first.result(10)
