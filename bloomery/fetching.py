@@ -146,29 +146,29 @@ class Connection(http.client.HTTPConnection):
         self._guard: socket.socket | None = None
 
     def connect(self) -> None:
-        plain = self._dialled()
-        self._guard = plain.dup()  # TLS takes the socket over
+        tcp = self._dialled()
+        self._guard = tcp.dup()  # TLS takes the socket over
         self._timer = threading.Timer(self._left_s(), _shut, [self._guard])
         self._timer.daemon = True
         self._timer.start()
         if self._secure:
             context = self._context or ssl.create_default_context()
-            self.sock = context.wrap_socket(plain, server_hostname=self.host)
+            self.sock = context.wrap_socket(tcp, server_hostname=self.host)
         else:
-            self.sock = plain
+            self.sock = tcp
 
     def _dialled(self) -> socket.socket:
         fault = OSError("the name has no address")
         for family, kind, protocol, _name, address in self._addresses(self.host, self.port):
-            plain = socket.socket(family, kind, protocol)
+            tcp = socket.socket(family, kind, protocol)
             try:
-                plain.settimeout(self._left_s())
-                plain.connect(address)
+                tcp.settimeout(self._left_s())
+                tcp.connect(address)
             except OSError as exc:
                 fault = exc
-                plain.close()
+                tcp.close()
             else:
-                return plain
+                return tcp
         raise fault
 
     def _left_s(self) -> float:
@@ -218,9 +218,9 @@ class Connection(http.client.HTTPConnection):
         return "the server does not speak HTTP"
 
 
-def _shut(plain: socket.socket) -> None:
+def _shut(tcp: socket.socket) -> None:
     try:
-        plain.shutdown(socket.SHUT_RDWR)
+        tcp.shutdown(socket.SHUT_RDWR)
     except OSError:
         """It is closed already."""
 

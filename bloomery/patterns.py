@@ -202,5 +202,5 @@ class _Size:
 
 
 def _refuse(pattern: str, why: str) -> NoReturn:
-    shown = pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}..."
-    raise errors.StackValidationFailed(reason=f"cannot use the regular expression {shown!r}: {why}")
+    start = pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}..."
+    raise errors.StackValidationFailed(reason=f"cannot use the regular expression {start!r}: {why}")

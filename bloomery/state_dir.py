@@ -1,10 +1,10 @@
 """The state dir: database, key and clouds.yaml of one process.
 
-    with StateDir(path) as home:                 # creates it; one process at a time
-        db = home.open_database(conf.database)
+    with StateDir(path) as state_dir:                 # creates it; one process at a time
+        db = state_dir.open_database(conf.database)
         schema.prepare(db)
-        sealer = home.sealer(db)                 # creates the key once
-        home.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
+        sealer = state_dir.sealer(db)                 # creates the key once
+        state_dir.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
 
 Kernel locks end with the process: one on the file ``lock``, and one on the SQLite file itself,
 because a lock file can be removed, and two state dirs can name one database.  SQLite's own locks

@@ -24,8 +24,7 @@ from bloomery.api.orchestration import description
 from bloomery.api.orchestration import routes as stack_routes
 from bloomery.cli.main import COMMANDS, main
 from bloomery.cli.service import config
-from bloomery.notifications import stack_messages
-from bloomery.notifications.routes import ROUTES
+from bloomery.notifications.routes import RESOURCE_FIELDS, ROUTES
 from bloomery.objects import payloads
 from bloomery.operations import allocation_why, causes, policy_rules
 from bloomery.orchestration.properties import resource_types
@@ -224,7 +223,7 @@ def notifications() -> Lines:
         "Those of stacks are Heat's: `orchestration.stack.ACTION.start`, `.end` and `.error`.",
         "Those of resources are our own, on Heat's topics: `orchestration.resource.ACTION.start`, "
         "`.end` and `.error`, with the payload of the stack and "
-        + ", ".join(f"`{name}`" for name in stack_messages.RESOURCE_FIELDS)
+        + ", ".join(f"`{name}`" for name in RESOURCE_FIELDS)
         + ".",
     )
     yield from ("", "## Events", "")

@@ -18,7 +18,7 @@ from bloomery import boot_files
 from bloomery.api import replies
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from bloomery.http_server.files import FilePieces
+from bloomery.http_server.wsgi import FilePieces
 from bloomery.operations import agent_callers
 
 PREFIXES: Final = tuple(

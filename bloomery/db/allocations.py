@@ -93,7 +93,7 @@ def count_suitable(conn: sa.Connection, criteria: Criteria) -> int:
 def count_unfit(conn: sa.Connection, criteria: Criteria) -> dict[str, int]:
     """Count the unsuitable nodes of the class in the project, by the first unmet condition."""
     of_class, counts = replace(criteria, traits=()), Counter[str]()
-    for part, parameters in _parts(of_class, sa.select(_UNFIT), asked=_FREE[:1]):
+    for part, parameters in _parts(of_class, sa.select(_UNFIT), where=_FREE[:1]):
         unfit = part.subquery().c.unfit
         grouped = sa.select(unfit, sa.func.count()).where(unfit.is_not(None)).group_by(unfit)
         counts.update(dict(conn.execute(grouped, parameters).tuples().all()))
@@ -106,7 +106,7 @@ def _first(conn: sa.Connection, criteria: Criteria, query: sa.Select[Any]) -> sa
 
 
 def _parts(
-    criteria: Criteria, query: sa.Select[Any], *, asked: Sequence[sa.ColumnElement[bool]] = _FREE
+    criteria: Criteria, query: sa.Select[Any], *, where: Sequence[sa.ColumnElement[bool]] = _FREE
 ) -> Iterator[tuple[sa.Select[Any], dict[str, Any]]]:
     """Yield the query with the conditions of the criteria, once per batch of candidates."""
     c = NODE_TRAITS.c
@@ -114,7 +114,7 @@ def _parts(
         sa.exists().where(c.node_uuid == _N.uuid, c.trait == sa.bindparam(f"trait_{number}"))
         for number in range(len(criteria.traits))
     ]
-    query = query.where(*asked, *has_traits)
+    query = query.where(*where, *has_traits)
     parameters: dict[str, Any] = {"resource_class": criteria.resource_class}
     parameters |= {f"trait_{number}": trait for number, trait in enumerate(criteria.traits)}
     if criteria.project is not None:

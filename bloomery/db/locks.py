@@ -156,8 +156,8 @@ def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any
     token = stored.get(nodes.AGENT_TOKEN)
     if token is not None:
         keys = (nodes.AGENT_TOKEN, agents.TOKEN_TAKER)
-        given = {key: stored[key] for key in keys if key in stored}
-        info = rows.load(values["driver_internal_info"]) | given
+        of_token = {key: stored[key] for key in keys if key in stored}
+        info = rows.load(values["driver_internal_info"]) | of_token
         values["driver_internal_info"] = rows.dump(info)
     return token
 

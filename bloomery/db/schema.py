@@ -2,7 +2,7 @@
 
 A start runs one plain query and imports no alembic:
 
-    schema.require_head(db, state_dir=home.path)         # a server database: refuse an old schema
+    schema.require_head(db, state_dir=state_dir.path)    # a server database: refuse an old schema
     backup = schema.prepare(db)                          # our own SQLite: create or upgrade it
 """
 

@@ -97,7 +97,7 @@ def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
         return
     try:
         # PyMySQL has no public name
-        descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001  P
+        descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001
     except Exception as exc:  # of any driver: the socket is closed
         raise sa.exc.DisconnectionError("the server has closed it") from exc
     poll = select.poll()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conf import Conf
 from bloomery.db.events import EventRow
-from bloomery.notifications import routes, stack_messages
+from bloomery.notifications import routes
 
 LOG = logging.getLogger(__name__)
 
@@ -49,17 +49,17 @@ class OsloSink:
         if self._of_stacks is None:
             topics = conf.oslo_messaging_notifications.topics
             self._of_stacks = open_transport(
-                conf, self._config_files, stack_messages.EXCHANGE, topics
+                conf, self._config_files, routes.STACK_EXCHANGE, topics
             )
 
     def send(self, event: EventRow) -> None:
-        if event.object in stack_messages.OBJECTS:
+        if event.object in routes.STACK_OBJECTS:
             # Heat's notification of a stack, or ours of its resource
             level = event.level
             if level != "error":
                 level = self._conf.engine.default_notification_level
             publisher = event.publisher or f"orchestration.{self._conf.default.host}"
-            payload = stack_messages.payload(event.object_uuid, event.facts)
+            payload = routes.stack_payload(event.object_uuid, event.facts)
             message = _envelope(event, publisher, level, payload)
             self._of_stacks.send(request_context(event.request_id), message)
         elif self._least is not None and passes(event.level, self._least):

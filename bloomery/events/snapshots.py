@@ -65,7 +65,7 @@ def public(noun: str, values: Mapping[str, Any]) -> Json:
 
 def described(noun: str, value: Any) -> Json:
     """Return the public values of an object that has them set."""
-    return {name: shown for name in _PUBLIC[noun] if (shown := getattr(value, name))}
+    return {name: attribute for name in _PUBLIC[noun] if (attribute := getattr(value, name))}
 
 
 def created_snapshot(noun: Noun, record: Any) -> Json:

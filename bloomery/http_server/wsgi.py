@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import formatdate
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 import orjson
 
 from bloomery.http_server.connections import NOTHING
-from bloomery.http_server.files import FilePieces
 from bloomery.http_server.login import DEFERRED
 from bloomery.http_server.messages import Message, Refusal
 from bloomery.http_server.streams import Stream
@@ -36,6 +37,7 @@ _SECURITY: Final = (  # what a browser may do with an answer: of all answers, as
 _SLASH: Final = re.compile(rb"%2F", re.IGNORECASE)
 _OWN_NAMES: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
 _BODILESS: Final = frozenset({"204", "304"})
+_FILE_PIECE: Final = 256 << 10
 _LINE_ENDS: Final = re.compile(r"[\r\n\0]")
 
 Headers = list[tuple[str, str]]
@@ -104,6 +106,28 @@ def _unquoted(path: bytes) -> str:
     if b"%" not in path:
         return path.decode("latin-1")
     return b"%2F".join(unquote_to_bytes(part) for part in _SLASH.split(path)).decode("latin-1")
+
+
+class FilePieces:
+    """The bytes of a file from ``start`` to ``stop``, read in a thread of its own as it sends."""
+
+    def __init__(self, path: Path, start: int, stop: int) -> None:
+        self._path, self._start, self._stop = path, start, stop
+
+    def app_iter_range(self, start: int, stop: int) -> FilePieces:
+        """Return a range of the file: WebOb's name."""
+        return FilePieces(self._path, start, stop)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Raises OSError where the file is gone, or shorter than declared."""
+        remaining = self._stop - self._start
+        with self._path.open("rb") as file:
+            file.seek(self._start)
+            while remaining and (piece := file.read(min(remaining, _FILE_PIECE))):
+                remaining -= len(piece)
+                yield piece
+        if remaining:
+            raise OSError(errno.ESTALE, "a file became shorter while it was sent")
 
 
 class Response:

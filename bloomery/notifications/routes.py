@@ -1,13 +1,17 @@
-"""The payload of each event, in Ironic's messages."""
+"""The payload of each event, in Ironic's messages, and in Heat's: ``orchestration.stack.*``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from bloomery.objects.payloads import BY_NOUN, PAYLOADS, Payload
 
 _CRUD: Final = "CRUDPayload"
+STACK_OBJECTS: Final = ("stack", "resource")  # of event rows
+STACK_EXCHANGE: Final = "heat"
+RESOURCE_FIELDS: Final = ("resource_name", "resource_type", "physical_resource_id")
 
 
 class Route(NamedTuple):
@@ -44,3 +48,31 @@ def find(noun: str, action: str) -> Payload | None:
     """Return the payload of an event; None for events that Ironic does not have."""
     route = ROUTES.get((noun, action))
     return None if route is None else PAYLOADS[route.payload]
+
+
+def stack_payload(stack_uuid: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Heat's payload of a stack; ``facts`` are those of the event row.
+
+    The payload is a plain map without a version, sent to the topics of
+    [oslo_messaging_notifications].  Events of resources add three fields.  The description, which
+    is in the template only, is null.
+    """
+    project, name, user = facts.get("project"), facts.get("stack_name"), facts.get("user")
+    return {
+        "tenant_id": project,
+        "user_id": user,
+        "user_identity": user,
+        "username": user,
+        "stack_identity": f"arn:openstack:heat::{project}:stacks/{name}/{stack_uuid}",
+        "stack_name": name,
+        "state": facts.get("state"),
+        "state_reason": facts.get("state_reason"),
+        "create_at": _time(facts.get("created_at")),
+        "updated_at": _time(facts.get("updated_at")),
+        "description": None,
+        "tags": facts.get("tags") or [],
+    } | {name: facts[name] for name in RESOURCE_FIELDS if name in facts}
+
+
+def _time(value: str | None) -> str | None:
+    return None if value is None else f"{datetime.fromisoformat(value):%Y-%m-%dT%H:%M:%SZ}"

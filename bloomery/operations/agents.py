@@ -123,8 +123,8 @@ def _uuids_with(ctx: Context, macs: Sequence[str]) -> list[str]:
 def _few(addresses: Sequence[str]) -> str:
     """Return the first addresses for a log line."""
     rest = len(addresses) - _SHOWN_ADDRESSES
-    shown = ", ".join(address[:64] for address in addresses[:_SHOWN_ADDRESSES])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    listed = ", ".join(address[:64] for address in addresses[:_SHOWN_ADDRESSES])
+    return f"{listed} and {rest} more" if rest > 0 else listed
 
 
 def _not_found() -> errors.NotFound:

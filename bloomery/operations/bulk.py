@@ -138,10 +138,10 @@ def _enrol(ctx: Context, machine: Machine) -> Json:
                 raise
     if node is not None:
         # another driver, or address of the BMC: it is another machine
-        wanted = {"driver": machine.fields["driver"]}
-        wanted |= _addresses(machine.fields.get("driver_info") or {})
+        requested = {"driver": machine.fields["driver"]}
+        requested |= _addresses(machine.fields.get("driver_info") or {})
         stored = {"driver": node.driver, **_addresses(rows.load(node.driver_info))}
-        if other := sorted(name for name, value in wanted.items() if stored.get(name) != value):
+        if other := sorted(name for name, value in requested.items() if stored.get(name) != value):
             raise errors.Conflict(
                 reason=f"cannot enrol it as node {errors.name_of(node)}, which is there with "
                 f"another {' and '.join(other)}: choose another name, or PATCH that node",

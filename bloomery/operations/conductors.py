@@ -79,9 +79,9 @@ def require_peers(database: Database, ring: Ring, hostname: str) -> None:
     served = {driver for each in peers for driver in each.drivers}
     alone = [driver for driver in own.drivers if driver not in served]
     with database.read() as conn:
-        left = nodes.count_served(conn, group=own.conductor_group or "", drivers=alone)
-    if left or not peers:
-        count = f"{left} node" if left == 1 else f"{left} nodes"
+        number = nodes.count_served(conn, group=own.conductor_group or "", drivers=alone)
+    if number or not peers:
+        count = f"{number} node" if number == 1 else f"{number} nodes"
         raise errors.LastConductor(conductor=hostname, nodes=count)
 
 

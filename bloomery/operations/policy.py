@@ -2,7 +2,7 @@
 
     policy.authorize(ctx, "baremetal:conductor:get")
     node = policy.get_node(ctx, "web-1", "baremetal:node:set_power_state")
-    project = policy.visible_project(ctx, "node", asked.get("project"))
+    project = policy.visible_project(ctx, "node", query.get("project"))
 
 Without roles (``noauth``, ``http_basic``) every caller may do everything, and rules are not
 checked, as in Ironic.  Two rules are checked in every mode: those that show secrets.

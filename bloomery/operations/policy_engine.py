@@ -130,9 +130,20 @@ class Policies:
         self._decide = decide if asks_others else functools.lru_cache(DECISIONS)(decide)
         self._signature = signature
         LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
-        asked = _NAMES if self.enforced else sorted(set(MASKS.values()))
-        idle = changed.keys() - policy_files.effective(rules, asked)
-        _warn_of(sorted(name for name in idle if not (self.enforced and _is_of_files(name))))
+        checked = _NAMES if self.enforced else sorted(set(MASKS.values()))
+        idle = changed.keys() - policy_files.effective(rules, checked)
+        # warn of rules without effect, such as misspelt ones
+        idle = {name for name in idle if not (self.enforced and _is_of_files(name))}
+        unasked = {name for name in idle if name in _NAMES or _is_of_files(name)}
+        if unknown := ", ".join(sorted(idle - unasked)):
+            LOG.warning("policy files: no effect: %s; no rule has such a name", unknown)
+        if unasked:
+            LOG.warning(
+                "policy files: no effect: %s; callers without roles may do everything, and only %s "
+                "are asked",
+                ", ".join(sorted(unasked)),
+                " and ".join(sorted(set(MASKS.values()))),
+            )
 
 
 def type_rules(type_name: str) -> list[str]:
@@ -145,20 +156,6 @@ def type_rules(type_name: str) -> list[str]:
 def _is_of_files(name: str) -> bool:
     """May only policy files define a rule of this name?"""
     return name.startswith((TYPE_RULES, STEP_RULES))
-
-
-def _warn_of(names: Sequence[str]) -> None:
-    """Warn of rules in files without effect, such as misspelt ones."""
-    unasked = [name for name in names if name in _NAMES or _is_of_files(name)]
-    if unknown := [name for name in names if name not in unasked]:
-        LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
-    if unasked:
-        LOG.warning(
-            "policy files: no effect: %s; callers without roles may do everything, and only %s "
-            "are asked",
-            ", ".join(unasked),
-            " and ".join(sorted(set(MASKS.values()))),
-        )
 
 
 def _enforcer(rules: Mapping[str, Check]) -> Enforcer:

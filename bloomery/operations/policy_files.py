@@ -117,17 +117,17 @@ def references(check: Check) -> Iterator[str]:
             yield atom.removeprefix("rule:")
 
 
-def effective(rules: Mapping[str, Check], asked: Sequence[str]) -> set[str]:
-    """Return all rules that take effect through the rules ``asked``.
+def effective(rules: Mapping[str, Check], checked: Sequence[str]) -> set[str]:
+    """Return all rules that take effect through the rules ``checked``.
 
     oslo.policy replaces a missing referenced rule by the rule "default".
     """
     names: set[str] = set()
-    left = list(asked)
-    while left:
-        name = left.pop()
+    pending = list(checked)
+    while pending:
+        name = pending.pop()
         name = name if name in rules else "default"
         if name not in names:
             names.add(name)
-            left += references(rules.get(name, ""))
+            pending += references(rules.get(name, ""))
     return names

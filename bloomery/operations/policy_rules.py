@@ -244,8 +244,8 @@ RULES: Final = (
     *(Rule(f"baremetal:node:{name}", check, text,
            SYSTEM if name == "update_owner_provisioned" else ANY_SCOPE)
       for name, check, text in _NODE),
-    *(Rule(f"baremetal:{noun}:{name}", check, text.format(noun=shown))
-      for noun, shown in (("port", "port"), ("portgroup", "port group"))
+    *(Rule(f"baremetal:{noun}:{name}", check, text.format(noun=words))
+      for noun, words in (("port", "port"), ("portgroup", "port group"))
       for name, check, text in (
           ("get", TENANT_READER, "Read a {noun}"),
           ("list", ANY_READER, "List the {noun}s of the nodes of the caller's project"),

@@ -193,7 +193,7 @@ def _step(row: sa.RowMapping, compared: Compared) -> Json:
 
 def _event(row: sa.RowMapping) -> Json:
     """Return an entry of the history; ``since_previous_s``: the time in the state before."""
-    shown = ("severity", "event_type", "conductor", "user", "request_id")
+    columns = ("severity", "event_type", "conductor", "user", "request_id")
     return {
         "kind": "event",
         "at": _iso(row["created_at"]),
@@ -201,7 +201,7 @@ def _event(row: sa.RowMapping) -> Json:
         "event": secrets.mask(row["event"]),
         "provision_state": row["state"],
         "target_provision_state": row["target_provision_state"],
-        **{name: row[name] for name in shown},
+        **{name: row[name] for name in columns},
     }
 
 

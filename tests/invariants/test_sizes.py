@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_707,
+    "lines of the product": 114_685,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -25,13 +25,13 @@ LIMITS = {
     "lines of bloomery/db": 8333,
     "lines of bloomery/drivers": 15_587,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
-    "lines of bloomery/http_server": 2091,
+    "lines of bloomery/http_server": 2083,
     "lines of bloomery/inspection": 2105,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4378,  # BMCs that know BootNext alone
     "lines of bloomery/model": 4174,  # a row knows whether its object is gone
-    "lines of bloomery/notifications": 279,
+    "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5196,
+    "lines of bloomery/operations": 5193,
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3335,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6182,
     "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
-    "files of the product": 705,
-    "functions": 7534,
+    "files of the product": 703,
+    "functions": 7533,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
-    "one-caller helpers": 487,
+    "one-caller helpers": 486,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 314,

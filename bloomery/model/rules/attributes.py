@@ -81,8 +81,8 @@ def refuse_sealed_in(body: Mapping[str, Any]) -> None:
 class Checker:
     """Validate the attributes of one noun; its schemas are compiled once."""
 
-    def __init__(self, thing: str, fields: FieldTable) -> None:
-        self._thing = thing
+    def __init__(self, noun: str, fields: FieldTable) -> None:
+        self._noun = noun
         self.fields = fields
         self._validators = {
             name: jsonschema_rs.validator_for(
@@ -98,7 +98,7 @@ class Checker:
             self._validators[name].validate(value)
         except jsonschema_rs.ValidationError as exc:
             raise errors.InvalidParameterValue(
-                reason=f"Schema error for {self._thing}: {name}: {shortened(exc.message)}",
+                reason=f"Schema error for {self._noun}: {name}: {shortened(exc.message)}",
             ) from None
         kind = None if value is None else self.fields[name].kind
         if kind == "uuid":

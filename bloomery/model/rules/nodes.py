@@ -68,10 +68,10 @@ def check_size(name: str, value: Any) -> None:
     is_count = type(value) is int and value >= 0
     is_digits = isinstance(value, str) and _SIZE.fullmatch(value) is not None
     if value is not None and not is_count and not is_digits:
-        shown = attributes.shortened(repr(value))
+        text = attributes.shortened(repr(value))
         raise errors.InvalidParameterValue(
             reason=f"Schema error for node: properties/{name} must be an integer of at least 0 "
-            f"or null, not {shown}",
+            f"or null, not {text}",
         )
 
 

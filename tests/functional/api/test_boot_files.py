@@ -21,8 +21,8 @@ from bloomery.conf import Conf
 from bloomery.conf.agent import Deploy
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
-from bloomery.http_server.files import FilePieces
 from bloomery.http_server.server import Server
+from bloomery.http_server.wsgi import FilePieces
 from bloomery.lab import tls
 from tests.kit.waiting import wait_for
 
