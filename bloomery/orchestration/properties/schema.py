@@ -147,26 +147,26 @@ class Attribute:
     support: Support = SUPPORTED
 
 
-Properties: TypeAlias = Mapping[str, Schema]
+Schemas: TypeAlias = Mapping[str, Schema]
 
 
-def secret_names(properties: Properties) -> frozenset[str]:
+def secret_names(properties: Schemas) -> frozenset[str]:
     """Return the properties whose values are sealed at rest, and shown as stars."""
     return frozenset(name for name, schema in properties.items() if schema.secret)
 
 
-def names_for(properties: Properties, plans: Plans) -> tuple[str, ...]:
+def names_for(properties: Schemas, plans: Plans) -> tuple[str, ...]:
     """Return the properties from which plans read ``plans``, in the order of declaration."""
     return tuple(name for name, schema in properties.items() if schema.plans is plans)
 
 
-def drift_names(properties: Properties, *drifts: Drift) -> tuple[str, ...]:
+def drift_names(properties: Schemas, *drifts: Drift) -> tuple[str, ...]:
     """Return the properties that a check compares in one of these ways."""
     return tuple(name for name, schema in properties.items() if schema.drift in drifts)
 
 
 def changes_of(
-    properties: Properties, after: Mapping[str, Any], names: Collection[str]
+    properties: Schemas, after: Mapping[str, Any], names: Collection[str]
 ) -> frozenset[OnChange]:
     """Return the effects of changing the properties ``names`` to their values in ``after``."""
     changes = set()

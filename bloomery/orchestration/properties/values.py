@@ -27,9 +27,7 @@ from bloomery.orchestration.properties.scalars import (
     number_of,
     quoted,
 )
-from bloomery.orchestration.properties.schema import Schema, Type
-
-Schemas: TypeAlias = Mapping[str, Schema]
+from bloomery.orchestration.properties.schema import Schema, Schemas, Type
 
 
 class Reader(Protocol):

@@ -12,8 +12,7 @@ from typing import Any, Final
 from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
 from bloomery.orchestration.resources import instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
-
-Json = dict[str, Any]
+from bloomery.orchestration.resources.machines import Json
 
 IMAGE: Final[Mapping[str, str]] = {
     "source": "image_source",

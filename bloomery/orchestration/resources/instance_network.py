@@ -17,30 +17,6 @@ from bloomery.orchestration.resources.stepwise import OnNode
 AUTO: Final = "auto"
 
 
-def placed(
-    networks: Sequence[Mapping[str, Any]], ports: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Return the networks; each one with a physical network gets a free port there.
-
-    Raises ValueError if no port is left.
-    """
-    used = {network.get("port") for network in networks}
-    result = []
-    for network in networks:
-        if not (physical := network.get("physical_network")):
-            result.append(network)
-            continue
-        there = (p["uuid"] for p in ports if p.get("physical_network") == physical)
-        port = next((uuid for uuid in there if uuid not in used), None)
-        if port is None:
-            raise ValueError(
-                f"cannot attach {network['vif']}: no port is left in physical network {physical}"
-            )
-        used.add(port)
-        result.append({**network, "port": port})
-    return result
-
-
 def network_data(
     ports: Sequence[Mapping[str, Any]],
     portgroups: Sequence[Mapping[str, Any]],
@@ -90,13 +66,29 @@ def network_data(
 
 
 def placed_networks(instance: OnNode, uuid: str) -> Sequence[Mapping[str, Any]]:
-    networks = instance.properties["networks"] or []
+    """Return the networks; each one with a physical network gets a free port there.
+
+    Raises MachineRefused if no port is left.
+    """
+    networks: Sequence[Mapping[str, Any]] = instance.properties["networks"] or []
     if not any(each.get("physical_network") for each in networks):
         return networks
-    try:
-        return placed(networks, instance.machines.list_ports(uuid)[0])
-    except ValueError as exc:
-        raise stepwise.MachineRefused(str(exc)) from exc
+    ports = instance.machines.list_ports(uuid)[0]
+    used = {network.get("port") for network in networks}
+    result = []
+    for network in networks:
+        if not (physical := network.get("physical_network")):
+            result.append(network)
+            continue
+        candidates = (p["uuid"] for p in ports if p.get("physical_network") == physical)
+        port = next((uuid for uuid in candidates if uuid not in used), None)
+        if port is None:
+            raise stepwise.MachineRefused(
+                f"cannot attach {network['vif']}: no port is left in physical network {physical}"
+            )
+        used.add(port)
+        result.append({**network, "port": port})
+    return result
 
 
 def attach(instance: OnNode, uuid: str) -> None:

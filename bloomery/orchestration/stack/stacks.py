@@ -11,6 +11,7 @@ from typing import Any
 from bloomery import errors
 from bloomery.orchestration import graph
 from bloomery.orchestration.properties import values
+from bloomery.orchestration.properties.schema import Schemas
 from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template.definition import Definition, View
@@ -223,9 +224,7 @@ class Stack:
         with self.definition.redacted():
             return self.reading(name, schemas, tree, view).resolved()
 
-    def reading(
-        self, name: str, schemas: values.Schemas, tree: Any, view: StackView
-    ) -> values.Properties:
+    def reading(self, name: str, schemas: Schemas, tree: Any, view: StackView) -> values.Properties:
         """Return a reader for a map of properties of the resource ``name``."""
         return values.Properties(
             schemas,
