@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_685,
+    "lines of the product": 114_671,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -37,18 +37,18 @@ LIMITS = {
     "lines of bloomery/orchestration/engine": 3335,
     "lines of bloomery/orchestration/foresight": 1244,  # it alone judges before a traversal
     "lines of bloomery/orchestration/plan": 1559,
-    "lines of bloomery/orchestration/properties": 1597,
-    "lines of bloomery/orchestration/resources": 9263,  # reasons of states moved here
+    "lines of bloomery/orchestration/properties": 1595,
+    "lines of bloomery/orchestration/resources": 9254,  # reasons of states moved here
     "lines of bloomery/orchestration/engine_host": 1905,
     "lines of bloomery/orchestration/orders": 3156,
     "lines of bloomery/orchestration/queries": 1501,
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
-    "lines of bloomery/orchestration/stack": 1277,  # the template's side of a plan moved here
-    "lines of bloomery/orchestration/template": 6182,
+    "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
+    "lines of bloomery/orchestration/template": 6180,
     "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
     "files of the product": 703,
-    "functions": 7533,
+    "functions": 7532,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 486,
     "moves of get": 39,

@@ -19,7 +19,7 @@ from bloomery.orchestration.resources.base import ResourceContext
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
-from bloomery.orchestration.template.registry import Kinds
+from bloomery.orchestration.template.kinds import Kinds
 
 _NOW: Final = functools.partial(datetime.now, UTC)
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.template import kinds as offered
-from bloomery.orchestration.template.registry import Kinds, Registry, ResolvedType
+from bloomery.orchestration.template.kinds import Kinds, installed, loaders
+from bloomery.orchestration.template.registry import Registry, ResolvedType
 
 PARAMETERS: Final = "parameters"
 DEFAULTS: Final = "parameter_defaults"
@@ -102,7 +102,7 @@ class Environment:
                     reason="write the name of a parameter", path=(ENCRYPTED, index)
                 )
         operator_registry = None if operators is None else operators.registry
-        kinds = offered.installed() if kinds is None else kinds
+        kinds = installed() if kinds is None else kinds
         try:
             registry = Registry(sections.get(REGISTRY, {}), kinds, operator_registry, limits)
         except errors.Misplaced as exc:
@@ -180,4 +180,4 @@ def _unreadable(reason: str) -> errors.TemplateUnreadable:
 @functools.cache
 def installed_sinks() -> Collection[str]:
     """Return the types of the installed event sinks, the names of their entry points."""
-    return frozenset(offered.loaders(SINK_GROUP))
+    return frozenset(loaders(SINK_GROUP))

@@ -21,14 +21,12 @@ import bisect
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.template import kinds as offered
+from bloomery.orchestration.template.kinds import Kinds
 from bloomery.orchestration.template.resource_rules import BASE_URL, KEYS, ResourceRules
-
-Kinds: TypeAlias = offered.Kinds
 
 RESOURCES: Final = "resources"
 FILES: Final = (".yaml", ".template")
