@@ -273,7 +273,7 @@ def test_what_is_certain_comes_true() -> None:
             before = copy.deepcopy(rack.resources)
             rack.change()
             update = Update(life, machines, rack.stack())
-            outcomes.update(step.word for step in update.steps())
+            outcomes.update(step.verb for step in update.steps())
             if update.plan.refused:
                 _check_refusal(update)
                 rack.resources = before

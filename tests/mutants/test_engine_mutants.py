@@ -72,7 +72,8 @@ def open_acts_off(patch: Patch) -> None:
 
     def without(self: StackTree, stack: EngineStack) -> None:
         for row in stack.list_rows():
-            if row.pending_action is not None and row.pending_action.traversal != stack.traversal:
+            pending = row.pending_action
+            if pending is not None and pending.traversal != stack.row.traversal:
                 row.pending_action = None
         recover(self, stack)
 

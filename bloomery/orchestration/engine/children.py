@@ -159,7 +159,7 @@ class EngineChildren:
     def preempt(self, stack_id: str) -> None:
         child = self._parent.stacks.get(stack_id)
         if child is not None and child.status is Status.IN_PROGRESS:
-            child.change(traversal=child.traversal + 1)
+            child.change(traversal=child.row.traversal + 1)
             self._actions.cancel(child)
 
     def suspend(self, stack_id: str) -> None:

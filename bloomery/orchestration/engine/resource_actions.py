@@ -31,7 +31,7 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 JITTER_S: Final = 2.0
 BUSY_LEAST_S: Final = 5.0  # until the check after a Busy error; doubled each time
 BUSY_MOST_S: Final = 60.0
-HOLD_LOOK_S: Final = 3600.0
+HOLD_POLL_S: Final = 3600.0
 PROPERTY_ERROR: Final = "Property error"
 
 # Keys of the arguments of an action, as they are stored.
@@ -181,7 +181,7 @@ def _open(
     row.data.pop(MARKED_UNHEALTHY, None)
     row.pending_action = ResourceAction(
         action=action,
-        traversal=stack.traversal,
+        traversal=stack.row.traversal,
         phase=phase,
         arguments={**(arguments or {}), BEGAN_AT: began_at},
     )
@@ -341,7 +341,7 @@ def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall 
     if isinstance(outcome, Again):
         rest_s = outcome.after_s
     elif isinstance(outcome, Hold):
-        rest_s = HOLD_LOOK_S
+        rest_s = HOLD_POLL_S
     else:
         rest_s = outcome.timeout_s or math.inf
         is_sibling = source != row.uuid and any(each.uuid == source for each in stack.rows.values())

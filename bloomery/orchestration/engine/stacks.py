@@ -103,10 +103,6 @@ class EngineStack(ReadableStack):
         stacks[row.uuid] = self
 
     @property
-    def traversal(self) -> int:
-        return self.row.traversal
-
-    @property
     def open(self) -> bool:
         return self.open_traversal is not None or bool(self.open_rows)
 
@@ -132,7 +128,7 @@ class EngineStack(ReadableStack):
     def begin(self, action: Action, *, is_first: bool = False) -> None:
         """Begin a traversal: number it unless it is the first, emit its event, set its deadline."""
         if not is_first:
-            self.change(traversal=self.traversal + 1)
+            self.change(traversal=self.row.traversal + 1)
         self.failure = None
         self.set_state(action, Status.IN_PROGRESS, states.started(action))
         self.change(deadline_at=self.runtime.utc() + timedelta(seconds=self.timeout_s))

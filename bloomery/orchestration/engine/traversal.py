@@ -118,7 +118,7 @@ class Traversal:
             if row is not None and (
                 self._serves(row, key)
                 if row.pending_action is not None
-                else key.phase == MAKE and row.traversal == self.stack.traversal
+                else key.phase == MAKE and row.traversal == self.stack.row.traversal
             ):
                 begun.append(key)
         while begun:  # their requirements are done, even if the rows of those are unchanged
@@ -140,7 +140,7 @@ class Traversal:
 
     def _serves(self, row: EngineResource, key: Key) -> bool:
         """Tell whether the running action of a resource was begun for the vertex ``key``."""
-        pending, number = row.pending_action, self.stack.traversal
+        pending, number = row.pending_action, self.stack.row.traversal
         return pending is not None and (pending.traversal, pending.phase) == (number, key.phase)
 
     def _is_done(self, key: Key) -> bool:
@@ -149,7 +149,7 @@ class Traversal:
             return row is None
         if row is None or row.pending_action is not None or _pending_hook(row) is not None:
             return False
-        return row.traversal == self.stack.traversal
+        return row.traversal == self.stack.row.traversal
 
     def advance(self) -> None:
         """Begin each vertex whose requirements are done; end the traversal after the last one."""
@@ -228,7 +228,7 @@ class Traversal:
     def _finish(self, key: Key, row: EngineResource | None) -> None:
         """Take a vertex off the graph; the row names the traversal that finished the resource."""
         if row is not None:
-            row.traversal = self.stack.traversal
+            row.traversal = self.stack.row.traversal
         self.ready.extend(self.remaining.finish(key))
 
     def _wait_for(self, key: Key, row: EngineResource) -> None:
@@ -267,7 +267,7 @@ class Traversal:
 
     def _is_refused(self, row: EngineResource) -> bool:
         """Tell whether a suspend meets an action of an earlier traversal, and fails at once."""
-        pending, number = row.pending_action, self.stack.traversal
+        pending, number = row.pending_action, self.stack.row.traversal
         is_old = pending is not None and pending.traversal != number
         return is_old and self.graph.action is Action.SUSPEND
 
@@ -304,7 +304,7 @@ class Traversal:
             builder = self._builder(row)
             builder.records[row.name] = row
             candidate = rules.Candidate(builder, row.name)
-            decision = rules.look(candidate, row.resource()) if stack.converges else None
+            decision = rules.compare_live(candidate, row.resource()) if stack.converges else None
             decision = decision or rules.judge(candidate)
             action = rules.RESTRICTED.get(decision.verb)
             if action is not None and action in stack.template.restricted(row.name):

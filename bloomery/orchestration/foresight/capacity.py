@@ -55,14 +55,14 @@ def check_capacity(builder: PlanBuilder) -> None:
 
 def _unmet(needs: Mapping[Key, Need], free: Sequence[Json]) -> list[Key]:
     """Give each need the fitting node with the fewest traits; return the needs that get none."""
-    left = sorted(free, key=lambda node: len(node["traits"] or ()))
+    unassigned = sorted(free, key=lambda node: len(node["traits"] or ()))
     unmet = []
     for key, need in sorted(needs.items(), key=lambda item: -len(item[1].traits)):
-        node = next((node for node in left if _fits(node, need)), None)
+        node = next((node for node in unassigned if _fits(node, need)), None)
         if node is None:
             unmet.append(key)
         else:
-            left.remove(node)
+            unassigned.remove(node)
     return unmet
 
 

@@ -38,7 +38,7 @@ def document(
     steps, working = [], set[str | Key]()
     for step in schedule.steps:
         action, effect, machine = step.action, step.action.effect, machines.get(step.key)
-        counts[step.word] = counts.get(step.word, 0) + 1
+        counts[step.verb] = counts.get(step.verb, 0) + 1
         if effect.verbs and step.works_at in machines:
             working.add(machines[step.works_at])
         elif effect.verbs:
@@ -48,7 +48,7 @@ def document(
             {
                 "resource": step.key.name,
                 "type": action.type,
-                "action": step.word,
+                "action": step.verb,
                 "reason": "; ".join(reasons),
                 "certain": step.is_certain,
                 "stage": step.stage,

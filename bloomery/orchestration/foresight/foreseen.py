@@ -57,7 +57,7 @@ def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
     builder, record, decision = candidate.builder, candidate.record, None
     if builder.existing.converges and record is not None:
         resource = builder.existing.resource(record)
-        decision = None if resource is None else rules.look(candidate, resource)
+        decision = None if resource is None else rules.compare_live(candidate, resource)
     decision = decision or rules.judge(candidate)
     effect, change = NO_EFFECT, candidate.computed_change
     changes = change is not None and (change.properties or change.template)

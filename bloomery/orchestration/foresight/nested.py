@@ -58,7 +58,7 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
             lambda: _was(builder, name, record),
             lambda: _will_be(builder, name),
         )
-    old, new = Guesses(builder.old.view), Guesses(builder.new.view)
+    old, new = PlaceholderView(builder.old.view), PlaceholderView(builder.new.view)
     return _nested_plan(
         builder,
         name,
@@ -144,9 +144,9 @@ def _was(builder: PlanBuilder, name: str, record: ResourceState | None) -> compo
         is_known = stays and builder.judge(reference) is Knowledge.KNOWN
         return Knowledge.KNOWN if is_known else Knowledge.STEADY
 
-    view = Guesses(builder.old.view, judge, builder.existing.live)
+    view = PlaceholderView(builder.old.view, judge, builder.existing.live)
     side = _old_side(builder, name)
-    return _composite(side, name, _guessed(side, name, view), view, record)
+    return _composite(side, name, _properties(side, name, view), view, record)
 
 
 def _old_side(builder: PlanBuilder, name: str) -> TemplateSide:
@@ -158,13 +158,13 @@ def _old_side(builder: PlanBuilder, name: str) -> TemplateSide:
 
 
 def _will_be(builder: PlanBuilder, name: str) -> composite.Composite:
-    view = Guesses(builder.new.view, builder.judge, builder.existing.live)
+    view = PlaceholderView(builder.new.view, builder.judge, builder.existing.live)
     view.placeholder = lambda reference: str(tree_diff.known_after(builder, [reference]))
     record = builder.records.get(name)
-    return _composite(builder.new, name, _guessed(builder.new, name, view), view, record)
+    return _composite(builder.new, name, _properties(builder.new, name, view), view, record)
 
 
-def _guessed(side: TemplateSide, name: str, view: Guesses) -> Mapping[str, Any]:
+def _properties(side: TemplateSide, name: str, view: PlaceholderView) -> Mapping[str, Any]:
     tree = side.definitions[name].properties
     shaping = [tree[key] for key in SHAPING.intersection(tree)] if isinstance(tree, dict) else tree
     for reference in base.references(shaping, view):
@@ -177,7 +177,7 @@ def _composite(
     side: TemplateSide,
     name: str,
     values: Mapping[str, Any],
-    view: Guesses,
+    view: PlaceholderView,
     record: ResourceState | None,
 ) -> composite.Composite:
     assert isinstance(side, Stack)
@@ -192,24 +192,24 @@ def _composite(
 
 
 @dataclass(slots=True)
-class Guesses(Forecast):
+class PlaceholderView(Forecast):
     """A view with placeholders for unknown values; ``(web.address)``: the value will not change."""
 
     placeholder: Callable[[Reference], str] = str
 
     def resource(self, name: str) -> ResourceView:
-        return Guess(name, self)
+        return PlaceholderResource(name, self)
 
 
 @dataclass(slots=True, frozen=True)
-class Guess:
+class PlaceholderResource:
     """A resource with its known values, and placeholders for the others."""
 
     name: str
-    view: Guesses
+    view: PlaceholderView
     ready = True
 
-    def _word(self, attribute: str | None) -> str:
+    def _placeholder(self, attribute: str | None) -> str:
         reference = Reference(self.name, attribute)
         if self.view.judge(reference) is Knowledge.STEADY:
             return f"({self.name}.{attribute})" if attribute else f"({self.name})"
@@ -221,14 +221,14 @@ class Guess:
 
     def reference_id(self) -> Any:
         live = self._live(None)
-        return live.reference_id() if live else self._word(None)
+        return live.reference_id() if live else self._placeholder(None)
 
     def has_attribute(self, name: str) -> bool:
         return True
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         live = self._live(name)
-        return live.attribute(name, path) if live else self._word(name)
+        return live.attribute(name, path) if live else self._placeholder(name)
 
     def attributes(self) -> Mapping[str, Any]:
         live = self._live("")

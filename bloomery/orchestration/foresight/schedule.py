@@ -1,7 +1,7 @@
 """The schedule of a plan: its steps in order, machines at once, and durations.
 
     schedule = schedule_of(plan, lambda key, action: Times(median_s=600, p95_s=900, runs=40))
-    schedule.steps[0].word      # "rebuild"
+    schedule.steps[0].verb      # "rebuild"
     schedule.at_once            # 3
     schedule.times              # of all steps; None: the duration of a step is not known
 
@@ -20,7 +20,7 @@ from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.functions.references import GetParam
 
-WORDS: Final[Mapping[Verb, str]] = {
+VERBS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "create",
     Verb.RECREATE: "create",
     Verb.ADOPT: "adopt",
@@ -59,8 +59,8 @@ class Step:
     times: Times | None
 
     @property
-    def word(self) -> str:
-        return WORDS.get(self.action.forecast) or str(self.action.effect.impact)
+    def verb(self) -> str:
+        return VERBS.get(self.action.forecast) or str(self.action.effect.impact)
 
     @property
     def is_certain(self) -> bool:

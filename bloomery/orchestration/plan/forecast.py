@@ -140,8 +140,8 @@ class Foreseen:
 
 
 @dataclass(slots=True, frozen=True)
-class Residue:
-    """A call that cannot be resolved yet; equal residues resolve to equal values."""
+class UnresolvedCall:
+    """A call that cannot be resolved yet; equal calls resolve to equal values."""
 
     call: type[Function]
     args: Any
@@ -153,19 +153,19 @@ class Residue:
             tree = todo.pop()
             if isinstance(tree, str):
                 yield tree
-            elif isinstance(tree, Residue):
+            elif isinstance(tree, UnresolvedCall):
                 todo.append(tree.args)
             elif isinstance(tree, dict | list):
                 todo += tree.values() if isinstance(tree, dict) else tree
 
 
 def settled(tree: Any, view: Forecast) -> Any:
-    """Resolve the calls in ``tree`` whose values are known; replace the others by a Residue."""
+    """Resolve the calls in ``tree`` whose values are known; replace others by UnresolvedCalls."""
     if isinstance(tree, Function):
         try:
             return base.resolve(tree, view)
         except NotKnown:
-            return Residue(type(tree), settled(tree.args, view))
+            return UnresolvedCall(type(tree), settled(tree.args, view))
     if isinstance(tree, dict):
         return {key: settled(value, view) for key, value in tree.items()}
     if isinstance(tree, list):
@@ -173,12 +173,12 @@ def settled(tree: Any, view: Forecast) -> Any:
     return tree
 
 
-def residues(tree: Any) -> Iterator[Residue]:
-    """Yield the residues in a settled ``tree``."""
+def unresolved_calls(tree: Any) -> Iterator[UnresolvedCall]:
+    """Yield the unresolved calls in a settled ``tree``."""
     todo = [tree]
     while todo:
         part = todo.pop()
-        if isinstance(part, Residue):
+        if isinstance(part, UnresolvedCall):
             yield part
         elif isinstance(part, dict | list):
             todo += part.values() if isinstance(part, dict) else part

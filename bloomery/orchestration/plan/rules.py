@@ -223,7 +223,7 @@ def judge(candidate: Candidate) -> Decision:
     return next(answer for rule in RULES if (answer := rule(candidate)) is not None)
 
 
-def look(candidate: Candidate, resource: Resource) -> Decision | None:
+def compare_live(candidate: Candidate, resource: Resource) -> Decision | None:
     """Put the live state of the physical resource into the candidate's row, for ``converge``.
 
     Return a decision only if the physical resource is gone or must be replaced.  As in Heat, a

@@ -23,7 +23,7 @@ def same(builder: PlanBuilder, old: Any, new: Any) -> bool:
     if left != right:
         return False
     # An unresolved call may name a parameter whose value differs.
-    names = {text for residue in forecast.residues(right) for text in residue.texts()}
+    names = {text for call in forecast.unresolved_calls(right) for text in call.texts()}
     return not any(
         name in builder.old.parameters
         and builder.old.view.parameter(name) != builder.new.view.parameter(name)
@@ -51,15 +51,15 @@ def known_after(builder: PlanBuilder, references: Iterable[Reference]) -> Unknow
 
 def displayable(tree: Any, side: TemplateSide) -> Any:
     """Return a tree for display; calls that cannot be resolved become Unknown."""
-    return _plain(forecast.settled(tree, Forecast(side.view)), Unknown())
+    return _displayed(forecast.settled(tree, Forecast(side.view)), Unknown())
 
 
-def _plain(tree: Any, unknown: Unknown) -> Any:
-    if isinstance(tree, forecast.Residue):
+def _displayed(tree: Any, unknown: Unknown) -> Any:
+    if isinstance(tree, forecast.UnresolvedCall):
         return unknown
     if isinstance(tree, dict):
-        return {key: _plain(value, unknown) for key, value in tree.items()}
-    return [_plain(value, unknown) for value in tree] if isinstance(tree, list) else tree
+        return {key: _displayed(value, unknown) for key, value in tree.items()}
+    return [_displayed(value, unknown) for value in tree] if isinstance(tree, list) else tree
 
 
 def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any] | None:
@@ -86,7 +86,7 @@ def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, A
         is_same = is_same and same(builder, left, right)
         if not (is_same and (needs or type(value) is not type(right))):
             settled = forecast.settled(right, builder.after)
-            will_be[key] = _plain(settled, known_after(builder, needs))
+            will_be[key] = _displayed(settled, known_after(builder, needs))
     if isinstance(new, dict):
         return was, will_be
     return list(was.values()), list(will_be.values())
