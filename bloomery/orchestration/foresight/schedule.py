@@ -12,7 +12,7 @@ of the steps that it waits for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
@@ -80,61 +80,41 @@ TimesOf = Callable[[Key, Action], Times | None]
 
 
 def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
-    layout = _Layout(plan, times_of)
+    stages: dict[Key, int] = {}
+    ends: dict[Key, tuple[float, float]] = {}  # by the median and by the 95th percentile
+    spans: list[tuple[float, float, int]] = []  # of work at machines
+    steps, knows_all = list[Step](), True
     for key in plan.graph.order():
-        layout.place(key)
-    return Schedule(steps=layout.steps, at_once=layout.at_once(), times=layout.whole())
-
-
-@dataclass(slots=True)
-class _Layout:
-    """``ends``: when each vertex ends, by the median and by the 95th percentile."""
-
-    plan: Plan
-    times_of: TimesOf
-    stages: dict[Key, int] = field(default_factory=dict)
-    ends: dict[Key, tuple[float, float]] = field(default_factory=dict)
-    spans: list[tuple[float, float, int]] = field(default_factory=list)  # of work at machines
-    steps: list[Step] = field(default_factory=list)
-    knows_all: bool = True
-
-    def place(self, key: Key) -> None:
-        needs, action = self.plan.requires(key), self.plan.actions.get(key)
-        stage = max((self.stages[need] for need in needs), default=0)
-        median_s = max((self.ends[need][0] for need in needs), default=0.0)
-        p95_s = max((self.ends[need][1] for need in needs), default=0.0)
+        needs, action = plan.requires(key), plan.actions.get(key)
+        stage = max((stages[need] for need in needs), default=0)
+        median_s = max((ends[need][0] for need in needs), default=0.0)
+        p95_s = max((ends[need][1] for need in needs), default=0.0)
         if action is not None and not _does_nothing(action):
             stage += 1
-            times = self.times_of(key, action) if action.effect.verbs else None
+            times = times_of(key, action) if action.effect.verbs else None
             began_s = median_s
             median_s += times.median_s if times else action.pause_s
             p95_s += times.p95_s if times else action.pause_s
-            place = _works_at(self.plan, key)
-            node = self.plan.actions[place].effect.node
+            place = _works_at(plan, key)
+            node = plan.actions[place].effect.node
             step = Step(key=key, works_at=place, node=node, action=action, stage=stage, times=times)
-            self.steps.append(step)
+            steps.append(step)
             if action.effect.verbs:
-                self.spans.append((began_s, median_s, stage))
-                self.knows_all = self.knows_all and times is not None
-        self.stages[key], self.ends[key] = stage, (median_s, p95_s)
-
-    def whole(self) -> Times | None:
-        runs = [step.times.runs for step in self.steps if step.times is not None]
-        if not (self.knows_all and runs):
-            return None
-        medians, lates = zip(*self.ends.values(), strict=True)
-        return Times(median_s=round(max(medians), 3), p95_s=round(max(lates), 3), runs=min(runs))
-
-    def at_once(self) -> int:
-        spans = self.spans
-        if not self.knows_all:
-            spans = [(stage, stage + 1, stage) for _, _, stage in spans]
-        moments = [(begin, 1) for begin, _, _ in spans] + [(end, -1) for _, end, _ in spans]
-        most = now = 0
-        for _, change in sorted(moments):  # an end comes before a beginning of the same moment
-            now += change
-            most = max(most, now)
-        return most
+                spans.append((began_s, median_s, stage))
+                knows_all = knows_all and times is not None
+        stages[key], ends[key] = stage, (median_s, p95_s)
+    if not knows_all:
+        spans = [(stage, stage + 1, stage) for _, _, stage in spans]
+    moments = [(begin, 1) for begin, _, _ in spans] + [(end, -1) for _, end, _ in spans]
+    at_once = now = 0
+    for _, change in sorted(moments):  # an end comes before a beginning of the same moment
+        now += change
+        at_once = max(at_once, now)
+    runs, whole = [step.times.runs for step in steps if step.times is not None], None
+    if knows_all and runs:
+        medians, lates = zip(*ends.values(), strict=True)
+        whole = Times(median_s=round(max(medians), 3), p95_s=round(max(lates), 3), runs=min(runs))
+    return Schedule(steps=steps, at_once=at_once, times=whole)
 
 
 def _does_nothing(action: Action) -> bool:
