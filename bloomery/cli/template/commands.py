@@ -240,7 +240,7 @@ def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
     except errors.Failure as exc:
         report(exc, loader)
         if as_json:
-            click.echo(json_text({"error": results.error_of(exc).shown()}))
+            click.echo(json_text({"error": results.error_of(exc).document()}))
         raise SystemExit(1) from exc
 
 

@@ -54,8 +54,8 @@ class TraversalGraph:
         numbers = {key: number for number, key in enumerate([*stored, *implied])}
         edges = []
         for key, number in numbers.items():
-            known = Key(key.name, MAKE) if key in implied else None
-            if needs := [numbers[need] for need in self.graph.requires(key) if need != known]:
+            own_make = Key(key.name, MAKE) if key in implied else None
+            if needs := [numbers[need] for need in self.graph.requires(key) if need != own_make]:
                 edges.append([number, *needs])
         return {
             "action": self.action.value,

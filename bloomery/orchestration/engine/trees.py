@@ -128,10 +128,10 @@ class StackTree:
 
     def take(self, accepted: model.Tree) -> None:
         """Take the orders of ``accepted``, with the stacks they name as they are stored now."""
-        taken = {each.id for each in self._orders}
-        self._orders += [each for each in accepted.orders if each.id not in taken]
-        named = {each.stack_uuid for each in accepted.orders}
-        self._accepted |= {each.uuid: each for each in accepted.stacks if each.uuid in named}
+        ids = {each.id for each in self._orders}
+        self._orders += [each for each in accepted.orders if each.id not in ids]
+        uuids = {each.stack_uuid for each in accepted.orders}
+        self._accepted |= {each.uuid: each for each in accepted.stacks if each.uuid in uuids}
         for template in accepted.templates.values():
             if template.uuid not in self.actions.library.templates:
                 self.actions.library.add(template)
@@ -150,15 +150,15 @@ class StackTree:
         for row in begun:
             if row.pending_action is not None and row.pending_action.stage is not Stage.BACKOFF:
                 schedule.step_at(row, now_s)
-        taken, self._orders = self._orders, []
+        new_orders, self._orders = self._orders, []
         accepted, self._accepted = self._accepted, {}
-        signals = [each for each in taken if each.kind is model.OrderKind.SIGNAL]
-        others = [each for each in taken if each.kind is not model.OrderKind.SIGNAL]
+        signals = [each for each in new_orders if each.kind is model.OrderKind.SIGNAL]
+        others = [each for each in new_orders if each.kind is not model.OrderKind.SIGNAL]
         orders.apply(self.actions, self.stacks, others, accepted)
         if signals:
             self._step(until_s)
             orders.apply(self.actions, self.stacks, signals, accepted)
-        for order in taken:
+        for order in new_orders:
             self.changes.take_order(order.id)
         loaded, self._loaded = self._loaded, []
         for stack in loaded:

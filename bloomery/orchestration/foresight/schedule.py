@@ -133,9 +133,9 @@ def _works_at(plan: Plan, key: Key) -> Key:
         action = plan.actions.get(key)
         tree = action.definition.properties if action and action.definition else None
         calls = [tree.get(name) for name in MACHINE_NAMING] if isinstance(tree, Mapping) else []
-        named = (each.args for each in calls if isinstance(each, Function)
+        names = (each.args for each in calls if isinstance(each, Function)
                  and not isinstance(each, GetParam))  # fmt: skip
-        name = next((name for name in named if isinstance(name, str)), None)
+        name = next((name for name in names if isinstance(name, str)), None)
         following = Key(f"{parent_path}/{name}" if parent_path else str(name), MAKE)
         if name is None or following not in plan.actions or following in passed:
             return key

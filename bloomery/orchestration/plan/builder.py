@@ -100,12 +100,12 @@ class Budget:
     """Counts the resources of child stacks in one plan, old and new ones, against the limit."""
 
     limits: Limits
-    taken: int = 0
+    used: int = 0
 
     def take(self, more: int) -> None:
         """Raise RequestLimitExceeded for more than twice the limit; -1 means no limit."""
-        self.taken += more
-        if 0 <= self.limits.resources * 2 < self.taken:
+        self.used += more
+        if 0 <= self.limits.resources * 2 < self.used:
             raise self.limits.exceeded("resources", "resources", "a plan")
 
 

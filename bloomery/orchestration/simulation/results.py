@@ -40,7 +40,7 @@ class Error:
     type: str
     message: str
 
-    def shown(self) -> dict[str, str]:
+    def document(self) -> dict[str, str]:
         return {"type": self.type, "message": self.message}
 
 
@@ -56,8 +56,8 @@ class Output:
     value: Any = None
     error: Error | None = None
 
-    def shown(self) -> dict[str, Any]:
-        return {"value": self.value} if self.error is None else {"error": self.error.shown()}
+    def document(self) -> dict[str, Any]:
+        return {"value": self.value} if self.error is None else {"error": self.error.document()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,6 @@ class Result:
         """Return the result as JSON for programs (``bloomery template run --json``)."""
         return {
             "status": self.status,
-            "outputs": {name: output.shown() for name, output in self.outputs.items()},
-            "error": None if self.error is None else self.error.shown(),
+            "outputs": {name: output.document() for name, output in self.outputs.items()},
+            "error": None if self.error is None else self.error.document(),
         }

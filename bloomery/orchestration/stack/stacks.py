@@ -112,14 +112,14 @@ class Stack:
                     facade = type_name, self.tree.kind(str(usual), None, defaults)
             return self.tree.kind(source, facade, defaults)
         except errors.InvalidSchemaError as exc:
-            word, name = self.path(name)
-            raise exc.under(word, f"{name}<{source}>") from exc
+            section, name = self.path(name)
+            raise exc.under(section, f"{name}<{source}>") from exc
 
     def path(self, name: str, *keys: Key) -> tuple[str, ...]:
         """Return the path of a resource, or of a key of it, as the template spells it."""
         template = self.definition.template
-        words = (template.features.resource_keys[key] for key in keys)
-        return (template.section_name(Section.RESOURCES), name, *words)
+        spelled = (template.features.resource_keys[key] for key in keys)
+        return (template.section_name(Section.RESOURCES), name, *spelled)
 
     # --------------------------------------------------------------------------------------- order
 

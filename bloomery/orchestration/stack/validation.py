@@ -203,8 +203,8 @@ class _Checker:
             relaxed = child if level is ValidationLevel.VALUES else child.relaxed()
             _validate(relaxed, level, _raise)
         except errors.Failure as exc:
-            word, name = self._stack.path(definition.name)
-            path = word, f"{name}<{source}>"
+            section, name = self._stack.path(definition.name)
+            path = section, f"{name}<{source}>"
             if isinstance(exc, errors.StackValidationFailed):
                 raise exc.under(*path) from exc
             inner = exc.path if isinstance(exc, errors.Misplaced) else ()
