@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_671,
+    "lines of the product": 114_647,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3499,  # hosts with control characters
     "lines of bloomery/api": 8572,  # what the document of stacks says
@@ -34,8 +34,8 @@ LIMITS = {
     "lines of bloomery/operations": 5193,
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3335,
-    "lines of bloomery/orchestration/foresight": 1244,  # it alone judges before a traversal
+    "lines of bloomery/orchestration/engine": 3331,
+    "lines of bloomery/orchestration/foresight": 1224,  # it alone judges before a traversal
     "lines of bloomery/orchestration/plan": 1559,
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 9254,  # reasons of states moved here
@@ -48,15 +48,15 @@ LIMITS = {
     "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
     "files of the product": 703,
-    "functions": 7532,
+    "functions": 7528,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 486,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
     "moves of create": 314,
-    "moves of engine's create": 619,  # a stack reads its values in the file that the API uses, too
+    "moves of engine's create": 615,  # a stack reads its values in the file that the API uses, too
     "moves of update": 327,
-    "moves of engine's update": 945,  # the same
+    "moves of engine's update": 940,  # the same
     "files of get": 22,
     "files of put": 55,
     "files of create": 77,

@@ -81,8 +81,7 @@ class Life(simulation.Lifecycle):
         return self.perform(OrderKind.SNAPSHOT, snapshot="5d5b5b0e-0000-4000-8000-000000000001")
 
     def perform(self, kind: OrderKind, **payload: Any) -> Result:
-        current = self._current()
-        row = self._accepted(Action(kind.value.upper()), current.definition)
+        row = self._accepted(Action(kind.value.upper()), self._current().definition)
         self._follow(kind, payload, row)
         return self._result(self._current())
 
