@@ -23,6 +23,10 @@ from typing import Any, Final, TypeAlias
 
 SCHEMES: Final = {"http": 80, "https": 443}
 CHUNK: Final = 65_536
+PLAIN_HTTP: Final = "it speaks plain HTTP at this port, and no TLS"
+ONLY_TLS: Final = "it speaks TLS at this port, and no plain HTTP"
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "wrong version number")
+_TLS_ALERT: Final = "\x15\x03"  # the first bytes of a TLS alert
 _START: Final = 5  # bytes of a broken line that identify a TLS record
 SAFE: Final = "/%:=&?~+!$,;'@()*[]"  # not quoted in a path and a query
 NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
@@ -256,3 +260,10 @@ def shown(url: str) -> str:
         return "from that URL"
     host = parts.netloc.rpartition("@")[2]
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))[:200]
+
+
+def explain_mismatch(message: str) -> str | None:
+    """Return what a server speaks that answered the other of TLS and plain HTTP, or None."""
+    if any(part in message for part in _NO_TLS):
+        return PLAIN_HTTP
+    return ONLY_TLS if _TLS_ALERT in message else None

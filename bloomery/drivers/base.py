@@ -345,7 +345,7 @@ class Management(Interface):
         raise self.unsupported(task, "get_boot_mode")
 
     def get_secure_boot_state(self, task: DriverTask) -> bool | None:
-        """Return whether secure boot is on; None where there is none.  When: manage."""
+        """Return whether secure boot is on, or None where there is none.  When: manage."""
         raise self.unsupported(task, "get_secure_boot_state")
 
     def set_secure_boot_state(self, task: DriverTask, on: bool) -> Outcome | None:
@@ -365,7 +365,7 @@ class Management(Interface):
         raise self.unsupported(task, "get_node_health")
 
     def get_sensors_data(self, task: DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return {type: {sensor: {field: value}}} in Ironic's form; {} where there are none.
+        """Return {type: {sensor: {field: value}}} in Ironic's form, or {} where there are none.
 
         When: [sensor_data]interval; shared lock.  Raises BmcUnreachable, BmcRefused.
         """
@@ -745,7 +745,7 @@ class Raid(Interface):
         raid_config.check(config)
 
     def get_logical_disk_properties(self) -> dict[str, str] | None:
-        """Return {property: description}; None where there is no RAID.
+        """Return {property: description}, or None where there is no RAID.
 
         When: GET /v1/drivers/NAME/raid/logical_disk_properties, of a type's default interface.
         """
@@ -857,7 +857,7 @@ class HardwareType:
         """
 
     def bmc_system(self, info: Mapping[str, Any]) -> BmcSystem | None:
-        """Return the system that a driver_info names; None where it is unclear.
+        """Return the system that a driver_info names, or None where it is unclear.
 
         When: POST and PATCH of nodes, GET validate and why, to detect two nodes with one system.
         """

@@ -27,7 +27,6 @@ from oslo_utils import strutils
 
 from bloomery import errors, fetching, parsing, secrets
 from bloomery.conf import Conf
-from bloomery.drivers import tls_mismatch
 from bloomery.drivers.base import DriverTask
 
 LOG = logging.getLogger(__name__)
@@ -172,8 +171,8 @@ class AgentClient:
             return f"its certificate is not the one that it has shown: {exc.verify_message}"
         if isinstance(exc, TimeoutError):
             return f"no answer within {self._timeout_s:g} s"
-        if mismatch := tls_mismatch.explain(str(exc)):
-            scheme = "http" if mismatch == tls_mismatch.PLAIN_HTTP else "https"
+        if mismatch := fetching.explain_mismatch(str(exc)):
+            scheme = "http" if mismatch == fetching.PLAIN_HTTP else "https"
             return f"{mismatch}: the callback_url of its heartbeats must begin with {scheme}://"
         if isinstance(exc, ConnectionResetError) and self._url.startswith("http:"):
             return (

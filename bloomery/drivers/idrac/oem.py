@@ -22,18 +22,18 @@ _PENDING: Final = ("SYS011", "STOR023")  # message ids: a job of an earlier chan
 
 
 def manager(system: Any) -> Json:
-    """Return the document of the system's iDRAC; {} where it links to none."""
+    """Return the document of the system's iDRAC, or {} where it links to none."""
     first = next(reading.managers(system), None)
     return {} if first is None else first.json
 
 
 def service(system: Any, name: str) -> Json:
-    """Return the document of a service such as DellJobService; {} where there is none."""
+    """Return the document of a service such as DellJobService, or {} where there is none."""
     return reading.follow(system, _links(system), name)
 
 
 def attributes_path(system: Any) -> str | None:
-    """Return the path of the iDRAC's own attributes; None where there are none."""
+    """Return the path of the iDRAC's own attributes, or None where there are none."""
     links = _links(system).get("DellAttributes") or ()
     paths = (str(link.get("@odata.id")) for link in links if isinstance(link, dict))
     return next((path for path in paths if path.rpartition("/")[2].startswith("iDRAC")), None)

@@ -143,7 +143,7 @@ def _registry(system: Any, bios: Json, documents: reading.Documents) -> Json:
 
 
 def find_registry(system: Any, name: str | None, most: int | None = None) -> dict[str, Json]:
-    """Return the registry's attributes by name; {} where no registry can be read.
+    """Return the registry's attributes by name, or {} where no registry can be read.
 
     Read without sushy, which would load all registries that it ships.  Most BMCs file the registry
     under its name, some one of another version; otherwise ``most`` files are searched one by one.

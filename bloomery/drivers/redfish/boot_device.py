@@ -253,7 +253,7 @@ def _is_supermicro(system: Any) -> bool:
 
 
 def target_for(system: Any, device: str) -> str | None:
-    """Return the BMC's name for a device; None where the BMC does not offer it.
+    """Return the BMC's name for a device, or None where the BMC does not offer it.
 
     Supermicro's virtual CD boots only as UsbCd, although Cd is offered.
     """
@@ -355,7 +355,7 @@ def _value(system: Any, name: str) -> str | None:
 
 
 def modes(system: Any) -> list[str]:
-    """Return the boot modes that the BMC offers; [] where it has none."""
+    """Return the boot modes that the BMC offers, or [] where it has none."""
     boot = system.json.get("Boot") or {}
     offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
     if offered is None:

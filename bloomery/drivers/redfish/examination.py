@@ -102,7 +102,7 @@ class _Documents:
         return self.get(path) if isinstance(path, str) else {}
 
     def get(self, path: str) -> Json:
-        """Return a document; {} where it is missing, or not for this user."""
+        """Return a document, or {} where it is missing, or not for this user."""
         import sushy
 
         if path not in self._read and len(self._read) < _MOST_DOCUMENTS:

@@ -204,7 +204,7 @@ def _write(device: Any, values: dict[str, Any]) -> None:
 
 
 def _has_media(device: Any) -> bool | None:
-    """Return whether a device shows media; None where it shows neither Inserted nor Image.
+    """Return whether a device shows media, or None where it shows neither Inserted nor Image.
 
     Both are optional in DSP0268.
     """

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from sushy import exceptions as sushy_errors
 from urllib3 import exceptions as urllib3_errors
 
+from bloomery import fetching
 from bloomery.conf.drivers import Redfish
-from bloomery.drivers import tls_mismatch
-from bloomery.drivers.tls_mismatch import ONLY_TLS, PLAIN_HTTP
+from bloomery.fetching import ONLY_TLS, PLAIN_HTTP
 
 _TLS_ADVICE: Final = {  # parts of OpenSSL's messages: the option that helps
     ("UNSUPPORTED_PROTOCOL", "PROTOCOL_VERSION", "NO_PROTOCOLS_AVAILABLE"): (
@@ -106,7 +106,9 @@ def explain(
             limit = Limit(limits.all_s, limits.conf.read_timeout, "[bmc]call_timeout")
             why = f"its answer did not end within {limit}"
             return NoAnswer(why, was_cut_short=limit.is_cut_short)
-        case urllib3_errors.ProtocolError() if tls_mismatch.explain(_innermost(exc)) == ONLY_TLS:
+        case urllib3_errors.ProtocolError() if (
+            fetching.explain_mismatch(_innermost(exc)) == ONLY_TLS
+        ):
             return NoAnswer(f"{ONLY_TLS}: write https:// in driver_info/redfish_address")
         case urllib3_errors.ProtocolError(args=(_, RemoteDisconnected())) if may_be_tls:
             hint = "if the BMC speaks TLS there, use https:// in driver_info/redfish_address"
@@ -118,7 +120,7 @@ def explain(
 
 
 def no_tls(why: str) -> NoAnswer:
-    if tls_mismatch.explain(why) == PLAIN_HTTP:
+    if fetching.explain_mismatch(why) == PLAIN_HTTP:
         return NoAnswer(
             f"{PLAIN_HTTP}: write http:// in driver_info/redfish_address, or the port of its TLS"
         )

@@ -66,7 +66,7 @@ def _action(system: Any) -> dict[str, Any]:
 
 
 def allowed_types(system: Any) -> list[str] | None:
-    """Return the BMC's reset types; None where it does not list them."""
+    """Return the BMC's reset types, or None where it does not list them."""
     action = _action(system)
     types: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
     if not types and action.get("@Redfish.ActionInfo"):

@@ -20,7 +20,7 @@ _MOST_CHARS: Final = 300
 
 
 def monitor(answer: Any) -> str | None:
-    """Return the path of the task that an answer names; None where there is no task."""
+    """Return the path of the task that an answer names, or None where there is no task."""
     where = answer.headers.get("Location") if answer.status_code in (202, 204) else None
     if answer.status_code == 202 and not where:
         try:
@@ -70,7 +70,7 @@ def are_at_work(system: Any, paths: Iterable[str], what: str, hidden: Sequence[s
 
 
 def listed(system: Any) -> list[str]:
-    """Return the paths of all tasks of the BMC; [] where it does not list them."""
+    """Return the paths of all tasks of the BMC, or [] where it does not list them."""
     root = system.root.json
     service = reading.follow(system, root, "Tasks") or reading.follow(system, root, "TaskService")
     members = reading.follow(system, service, "Tasks").get("Members") or ()
@@ -102,7 +102,7 @@ def has_neighbours(system: Any) -> bool:
 
 
 def _is_own(task: Mapping[str, Any], target: str, machine: str) -> bool | None:
-    """Return whether a POST to ``target`` for ``machine`` started the task; None where unknown."""
+    """Return whether a POST to ``target`` for ``machine`` started a task, or None where unknown."""
     payload = task.get("Payload")
     uri = payload.get("TargetUri") if isinstance(payload, dict) else None
     if not isinstance(uri, str):

@@ -242,7 +242,7 @@ def _request(controllers: Sequence[Controller], disk: Json) -> Json:
 
 
 def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
-    """Return the fewest drives that hold the size, the smallest of those; [] where none do."""
+    """Return the fewest drives that hold the size, the smallest of those, or [] where none do."""
     named = disk.get("number_of_physical_disks") or len(disk.get("physical_disks") or ()) or None
     size = 0 if disk["size_gb"] == "MAX" else disk["size_gb"] * _GIB
     for count in range(level.least, min(level.most, len(drives)) + 1, level.step):
