@@ -134,7 +134,7 @@ def integer_or_null(name: str, value: Any) -> int | None:
     return None if value is None else integer(name, value)
 
 
-def words(name: str, value: Any) -> tuple[str, ...]:
+def comma_list(name: str, value: Any) -> tuple[str, ...]:
     """Parse a comma list: lower case, trimmed, without duplicates; the argument may be repeated."""
     parts = value if isinstance(value, list) else [value]
     entries = [entry.strip().lower() for part in parts for entry in text(name, part).split(",")]
@@ -171,7 +171,7 @@ def paging(fields: FieldTable, *, never: Collection[str] = ()) -> Args:
 
 def fields(names: Iterable[str], since: int = 0, refusal: int = 406) -> Args:
     """Return the argument that selects fields, of these; an empty name counts as none."""
-    return {"fields": Arg(words, since=since, refusal=refusal, form={"enum": ["", *names]})}
+    return {"fields": Arg(comma_list, since=since, refusal=refusal, form={"enum": ["", *names]})}
 
 
 def needed(name: str, value: str | None) -> str:

@@ -127,8 +127,8 @@ class _ProxyHeaders:
         return self._inner(environ, start_response)
 
 
-def _first(listed: str) -> str:
-    return listed.partition(",")[0].strip(' \t"')
+def _first(values: str) -> str:
+    return values.partition(",")[0].strip(' \t"')
 
 
 class _Cors:

@@ -15,17 +15,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from bloomery import errors, parsing
-from bloomery.api import (
-    auditing,
-    auth,
-    auth_strategy,
-    boot_files,
-    browsers,
-    layers,
-    replies,
-    scrape,
-    versions,
-)
+from bloomery.api import auditing, auth, boot_files, browsers, layers, replies, scrape, versions
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.http_server import bodies
 from bloomery.http_server.readiness import Readiness
@@ -77,8 +67,8 @@ class Middleware:
         agent_callers.networks_of_agents(services.conf.api)
         agent_callers.parsed(scrape.NETWORKS, services.conf.metrics.node_networks)
         self._inner = inner
-        self._site = services
-        self._auth = logins or auth_strategy.logins(services.conf)
+        self._services = services
+        self._auth = logins or auth.logins(services.conf)
         self._auditor = auditing.begun(services.conf)
         self._readiness = Readiness(status.readiness_checks(services))
         self._health_checks = layers.healthcheck(services.conf)
@@ -110,7 +100,7 @@ class Middleware:
 
     def _answer(self, parking: Parking, environ: dict[str, Any]) -> Wsgi:
         """Return the answer: from an application, or a refusal."""
-        conf, path = self._site.conf.api, environ.get("PATH_INFO", "")
+        conf, path = self._services.conf.api, environ.get("PATH_INFO", "")
         try:
             return self._find(path, parking, environ)
         except auth.Unauthorized:
@@ -169,12 +159,12 @@ class Middleware:
 
     def _sees_nodes(self, request: Request, environ: dict[str, Any]) -> bool:
         """May the caller of /metrics see series of single nodes, as in a list of them?"""
-        if scrape.is_near(self._site.conf, environ):
+        if scrape.is_near(self._services.conf, environ):
             return True
-        is_open = self._site.conf.default.auth_strategy == "noauth"
+        is_open = self._services.conf.default.auth_strategy == "noauth"
         if not (is_open or "HTTP_AUTHORIZATION" in environ or "HTTP_X_AUTH_TOKEN" in environ):
             return False
-        caller = Context(services=self._site, request=self._auth.identify(request, environ))
+        caller = Context(services=self._services, request=self._auth.identify(request, environ))
         return policy.may(caller, "baremetal:node:list_all")
 
     def _parse(self, request: Request, environ: dict[str, Any]) -> Call:
@@ -193,7 +183,7 @@ class Middleware:
         if wait is not None:
             request = dataclasses.replace(request, wait_s=min(float(wait[1]), MAX_WAIT_S))
         query = read_query(environ.get("QUERY_STRING", ""))
-        conf, body = self._site.conf.api, b""
+        conf, body = self._services.conf.api, b""
         if not auth.DOCUMENTS.fullmatch(path):
             limit = conf.max_json_body_size
             if _PROVISION.search(path):
@@ -210,7 +200,7 @@ class Middleware:
         if wants_stream and path.startswith(EXT):
             environ["HTTP_ACCEPT"] = "*/*"  # Pecan cannot route event streams
         call = Call(
-            context=Context(services=self._site, request=request),
+            context=Context(services=self._services, request=request),
             method=environ["REQUEST_METHOD"],
             url=base_url(conf.public_endpoint, environ),
             version=version.minor,

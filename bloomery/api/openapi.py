@@ -76,7 +76,7 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.text_or_null: {"type": ["string", "null"]},
     arguments.text_or_object_or_null: {"type": ["string", "object", "null"]},
     arguments.uuid: _UUID,
-    arguments.words: {"type": "array", "items": _TEXT},
+    arguments.comma_list: {"type": "array", "items": _TEXT},
 }
 _SPELLINGS: Final = r"^\s*(0*1\.0*[0-9]{1,3}|[Ll][Aa][Tt][Ee][Ss][Tt])?\s*$"
 _VERSION: Final[Json] = {
@@ -371,7 +371,7 @@ IRONIC: Final = Api(
     parameters=({"$ref": "#/components/parameters/Version"},),
     idents=_IDENTS,
     shapes=SHAPES,
-    lists=(arguments.words,),
+    lists=(arguments.comma_list,),
     versions=_versions_of,
     answer=documents.of,
     refusals=_refusals,

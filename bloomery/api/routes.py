@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-from bloomery.api import arguments, versions
+from bloomery.api import arguments, schemas, versions
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Endpoint, TooOld
 from bloomery.api.ironic import (
@@ -21,8 +21,6 @@ from bloomery.api.ironic import (
     records,
     site,
 )
-from bloomery.api.schemas import bulk as bulk_schemas
-from bloomery.api.schemas import node as schemas
 from bloomery.api.views import projection
 from bloomery.model import allocation, volume
 from bloomery.model import nouns as model
@@ -112,7 +110,7 @@ ENDPOINTS: Final = (
     # Nodes.
     Endpoint("GET", "/v1/nodes", nodes.list_page, "baremetal:node:list", query=nodes.LIST),
     Endpoint(
-        "POST", "/v1/nodes", nodes.create, "baremetal:node:create", 201, body=schemas.CREATE
+        "POST", "/v1/nodes", nodes.create, "baremetal:node:create", 201, body=schemas.NODE
     ),
     Endpoint(
         "GET", "/v1/nodes/detail", nodes.list_in_detail, "baremetal:node:list", query=nodes.DETAIL
@@ -281,7 +279,7 @@ ENDPOINTS: Final = (
         "baremetal:node:list", query=nodes.DETAIL,
     ),
     *records.refusals(
-        "/v1/chassis/{chassis}/nodes", "node", "/v1/nodes", "baremetal:node", schemas.CREATE,
+        "/v1/chassis/{chassis}/nodes", "node", "/v1/nodes", "baremetal:node", schemas.NODE,
         nodes.PATCH,
     ),
     *records.Collection(
@@ -460,12 +458,12 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "POST", "/ext/v1/nodes/{node}/past", extensions.bring_past, bulk.IMPORT_RULE, 204,
-        body=bulk_schemas.PAST,
+        body=schemas.PAST,
     ),
     Endpoint(
-        "POST", "/ext/v1/nodes:batch", extensions.enrol, bulk.ENROL_RULE, body=bulk_schemas.ENROL
+        "POST", "/ext/v1/nodes:batch", extensions.enrol, bulk.ENROL_RULE, body=schemas.ENROL
     ),
-    Endpoint("POST", "/ext/v1/nodes:act", extensions.act, bulk.ACT_RULE, body=bulk_schemas.ACT),
+    Endpoint("POST", "/ext/v1/nodes:act", extensions.act, bulk.ACT_RULE, body=schemas.ACT),
     Endpoint(
         "GET", "/ext/v1/allocations/{allocation}/why", extensions.explain_allocation,
         "baremetal:allocation:get",

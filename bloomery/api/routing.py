@@ -4,7 +4,7 @@
     endpoint, idents = find(table, call, "/v1/nodes/web-1/states")
 
 A path that no endpoint has is 404; one whose endpoints have other methods is 405, with these in
-the header Allow.  Words precede idents.
+the header Allow.  Literal segments precede idents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bloomery.api.declare import KEY, Call, Door, Endpoint, TooOld
 from bloomery.model.rules import idents
 
 PREFIXES: Final = ("v1", "ext")
-OLD_WORDS: Final = frozenset({"maintenance", "management", "states", "vendor_passthru"})
+OLD_SEGMENTS: Final = frozenset({"maintenance", "management", "states", "vendor_passthru"})
 OLD_IDENT: Final = "node_ident"
 NODES: Final = ("v1", "nodes", "{}")
 STATES: Final = (*NODES, "states")
@@ -39,13 +39,13 @@ class Place:
     """One path: its endpoints by method, and the longer paths that begin with it."""
 
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
-    words: dict[str, Place] = field(default_factory=dict)
+    literals: dict[str, Place] = field(default_factory=dict)
     ident: Place | None = None
 
     def child(self, segment: str) -> Place:
         """Return the place of a segment of a template, and add it if it is new."""
         if not segment.startswith("{"):
-            return self.words.setdefault(segment, Place())
+            return self.literals.setdefault(segment, Place())
         self.ident = self.ident or Place()
         return self.ident
 
@@ -77,9 +77,9 @@ def _find(
         if place.endpoints:
             yield place, idents
         return
-    word = place.words.get(segments[depth])
-    if word is not None:
-        yield from _find(word, segments, depth + 1, idents)
+    literal = place.literals.get(segments[depth])
+    if literal is not None:
+        yield from _find(literal, segments, depth + 1, idents)
     if place.ident is not None:
         yield from _find(place.ident, segments, depth + 1, [*idents, segments[depth]])
 
@@ -106,7 +106,7 @@ def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
     segments = segments_of(path)
     if segments and segments[0] not in PREFIXES:
         segments.insert(0, PREFIXES[0])
-    if len(segments) > 2 and segments[2] in OLD_WORDS and segments[:2] == ["v1", "nodes"]:
+    if len(segments) > 2 and segments[2] in OLD_SEGMENTS and segments[:2] == ["v1", "nodes"]:
         segments[2:] = _with_ident_first(table, call, segments[2:])
     places = table.find(segments)
     if not places:
@@ -156,8 +156,8 @@ def _with_ident_first(table: Table, call: Call, segments: list[str]) -> list[str
     Ironic still answers these paths; no node can have one of these words as its name.
     """
     place, depth = functools.reduce(Place.child, NODES, table.root), 0
-    while depth < len(segments) and segments[depth] in place.words:
-        place = place.words[segments[depth]]
+    while depth < len(segments) and segments[depth] in place.literals:
+        place = place.literals[segments[depth]]
         depth += 1
     ident = call.query.pop(OLD_IDENT, None)
     if ident is None and depth < len(segments):

@@ -9,11 +9,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from bloomery import errors
-from bloomery.api import arguments
+from bloomery.api import arguments, schemas
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call
 from bloomery.api.ironic import records
-from bloomery.api.schemas import node as node_schemas
 from bloomery.model import nouns
 from bloomery.model.request import Page
 from bloomery.operations import (
@@ -124,7 +123,7 @@ def enrol(call: Call, *, body: Json) -> Json:
         fields = {n: value for n, value in document.items() if n not in ("imported", "ports")}
         ports = document.get("ports", [])
         try:
-            node_schemas.CREATE.check(fields)
+            schemas.NODE.check(fields)
             for port in ports:
                 _PORT.check(_SOME_NODE | port)
         except errors.Invalid as exc:

@@ -55,7 +55,7 @@ BOOT_DEVICE: Final = {
     "persistent": Arg(arguments.boolean_or_null),
 }
 INDICATOR: Final = {"state": Arg(arguments.text, required=True)}
-DETACH: Final = {"device_types": Arg(arguments.words)}
+DETACH: Final = {"device_types": Arg(arguments.comma_list)}
 # The microversion of each verb and state; the longest name of a feature counts.
 SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
     **{
@@ -255,8 +255,8 @@ def call_driver(
 
 def _vendor_call(call: Call, method: str, body: Json) -> VendorCall:
     """Return the vendor call.  Raises MissingParameterValue before any lookup."""
-    named = arguments.needed("method", method)
-    return VendorCall(method=named, http_method=call.method, info=body)
+    name = arguments.needed("method", method)
+    return VendorCall(method=name, http_method=call.method, info=body)
 
 
 def _reply(result: management.VendorResult) -> Reply:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bloomery.api import arguments
+from bloomery.api import arguments, schemas
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply
-from bloomery.api.schemas import patch
-from bloomery.api.views import node_facts as fact_views
 from bloomery.api.views import nodes as views
 from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
@@ -38,7 +36,7 @@ FILTERS: Final[arguments.Args] = {
     "lessee": Arg(arguments.text, since=65),
     "project": Arg(arguments.text),
     "description_contains": Arg(arguments.search),
-    "shard": Arg(arguments.words, since=82),
+    "shard": Arg(arguments.comma_list, since=82),
     "sharded": Arg(arguments.boolean, since=82),
     "include_children": Arg(arguments.boolean, since=83),
     "parent_node": Arg(arguments.ident, since=83),
@@ -57,7 +55,7 @@ LIST: Final = {
     "detail": Arg(arguments.boolean, since=43, refusal=400),
 }
 VALIDATE: Final = {"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)}
-PATCH: Final = patch.of(model.PATCHABLE, model.OBJECTS)
+PATCH: Final = schemas.patch_of(model.PATCHABLE, model.OBJECTS)
 UPDATE: Final = {"reset_interfaces": Arg(arguments.boolean)}
 TRAITS: Final = {"traits": Arg(arguments.array, required=True, form=rules.TRAITS)}
 BIOS_DETAIL_SINCE: Final = 74
@@ -168,11 +166,11 @@ def list_history(call: Call, node: str, **query: Any) -> Json:
     uuid = policy.get_uuid(call.context, node)
     page = pagination.read(call, query, HISTORY, default_key="created_at")
     rows = node_facts.list_history(call.context, uuid, page)
-    return fact_views.history_page(call, node, page, rows, detail=query.get("detail"))
+    return views.history_page(call, node, page, rows, detail=query.get("detail"))
 
 
 def get_history_entry(call: Call, node: str, entry: str) -> Json:
-    return fact_views.history_entry(call, node_facts.get_history_entry(call.context, node, entry))
+    return views.history_entry(call, node_facts.get_history_entry(call.context, node, entry))
 
 
 def list_bios_settings(
@@ -182,21 +180,21 @@ def list_bios_settings(
     projection.refuse_both(fields, detail=detail)
     if fields is not None:
         projection.check_fields(fields, BIOS, call.version, also=LINKS)
-    names = fact_views.bios_fields(call, fields, detail=detail)
-    return {"bios": [fact_views.bios_setting(call, node, each, names) for each in settings]}
+    names = views.bios_fields(call, fields, detail=detail)
+    return {"bios": [views.bios_setting(call, node, each, names) for each in settings]}
 
 
 def get_bios_setting(call: Call, node: str, setting: str) -> Json:
     document = node_facts.get_bios_setting(call.context, node, setting)
-    names = fact_views.names_in(BIOS, call.version)
-    return {setting: fact_views.bios_setting(call, document["node_uuid"], document, names)}
+    names = views.names_in(BIOS, call.version)
+    return {setting: views.bios_setting(call, document["node_uuid"], document, names)}
 
 
 def list_firmware(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
     components = node_facts.list_firmware(call.context, node)
     if fields is not None:
         projection.check_fields(fields, FIRMWARE, call.version)
-    names = fact_views.names_in(FIRMWARE, call.version) if fields is None else fields
+    names = views.names_in(FIRMWARE, call.version) if fields is None else fields
     return {"firmware": [{name: each[name] for name in names} for each in components]}
 
 

@@ -13,13 +13,13 @@ from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Schema
-from bloomery.api.views import ramdisk as views
+from bloomery.api.views import projection
 from bloomery.model.fields import MAC, UUID
 from bloomery.operations import agents, records
 
 TOKEN_SINCE: Final = 62
 LOOKUP: Final[arguments.Args] = {
-    "addresses": Arg(arguments.words),
+    "addresses": Arg(arguments.comma_list),
     "node_uuid": Arg(arguments.uuid),
 }
 HEARTBEAT: Final[dict[str, Arg]] = {
@@ -64,6 +64,9 @@ INVENTORY: Final = Schema(
         "required": ["inventory"],
     },
 )
+# Interfaces with a BMC address, so that agents need not detect it.
+KNOW_THE_BMC: Final = frozenset({"redfish", "idrac-redfish"})
+_OBJECTS: Final = ("properties", "instance_info", "driver_internal_info")
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
 _TEXT_OR_NULL: Final[dict[str, Any]] = {"type": ["string", "null"]}
 
@@ -104,7 +107,51 @@ def lookup(
     """Return the agent's node, its configuration and, once, the agent token."""
     makes_token = call.version >= TOKEN_SINCE
     node = agents.lookup(call.context, call.caller, addresses, node_uuid, makes_token=makes_token)
-    return views.document(call, node)
+    return _lookup_document(call, node)
+
+
+def _lookup_document(call: Call, node: agents.AgentNode) -> dict[str, Any]:
+    """Return the document of lookup: secrets are masked, except the token in ``config``."""
+    row = node.row
+    objects = {name: projection.masked(name, getattr(row, name)) for name in _OBJECTS}
+    links_of = projection.link_maker(call.url, "nodes")
+    conf = call.context.services.conf
+    containers, metrics, statsd = conf.agent_containers, conf.metrics, conf.metrics_statsd
+    config = {
+        "metrics": {
+            "backend": metrics.agent_backend,
+            "prepend_host": metrics.agent_prepend_host,
+            "prepend_uuid": metrics.agent_prepend_uuid,
+            "prepend_host_reverse": metrics.agent_prepend_host_reverse,
+            "global_prefix": metrics.agent_global_prefix,
+        },
+        "metrics_statsd": {
+            "statsd_host": statsd.agent_statsd_host,
+            "statsd_port": statsd.agent_statsd_port,
+        },
+        "heartbeat_timeout": conf.api.ramdisk_heartbeat_timeout,
+        "agent_containers": {
+            "allow_arbitrary_containers": containers.allow_arbitrary_containers,
+            "allowed_containers": containers.allowed_containers,
+            "container_steps_file": containers.container_steps_file,
+            "runner": containers.runner,
+            "pull_options": containers.pull_options,
+            "run_options": containers.run_options,
+        },
+        "agent_token": node.token,
+        "agent_token_required": True,
+        "agent_md5_checksum_enable": conf.agent.allow_md5_checksum,
+        "disable_deep_image_inspection": conf.conductor.disable_deep_image_inspection,
+        "permitted_image_formats": conf.conductor.permitted_image_formats,
+        "agent_skip_bmc_detect": row.management_interface in KNOW_THE_BMC,
+        "enable_bios_bootloader_install": conf.agent.enable_bios_bootloader_install,
+        "tls_min_version": conf.agent.tls_minimum_version,
+        "tls_cipher_suites": conf.agent.tls_ciphers,
+    }
+    return {
+        "node": {"uuid": row.uuid, **objects, **links_of(row.uuid)},
+        "config": config,
+    }
 
 
 def heartbeat_in_body(call: Call, *, node_ident: str, **fields: str | None) -> None:
@@ -134,7 +181,7 @@ def continue_inspection(
     node = agents.continue_inspection(
         call.context, call.caller, body, node_uuid, makes_token=is_new
     )
-    return views.document(call, node) if is_new else {"uuid": node.row.uuid}
+    return _lookup_document(call, node) if is_new else {"uuid": node.row.uuid}
 
 
 def post_events(call: Call, *, body: dict[str, Any]) -> None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.api import arguments, versions
+from bloomery.api import arguments, schemas, versions
 from bloomery.api.arguments import Arg, Args
 from bloomery.api.declare import REFUSED, Call, Endpoint, Reply, Schema, TooOld
-from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
 from bloomery.api.views import records as views
 from bloomery.model.fields import NAME
@@ -37,7 +36,7 @@ def detail_argument(since: int = 43) -> Args:
 
 PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "address": arguments.mac,
-    "conductor_groups": arguments.words,
+    "conductor_groups": arguments.comma_list,
     "description_contains": arguments.search,
     "node": arguments.ident,
     "node_uuid": arguments.uuid,
@@ -45,7 +44,7 @@ PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "phase": arguments.text,
     "portgroup": arguments.ident,
     "resource_class": arguments.text,
-    "shard": arguments.words,
+    "shard": arguments.comma_list,
     "state": arguments.text,
 }  # of the nouns' filters
 
@@ -65,7 +64,7 @@ def filters_of(noun: Noun) -> Args:
 def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
     """Return the schema of a POST body; ``more``: names of nodes beside the noun's fields."""
     names = [n for n in (*noun.node_arguments, *more) if n not in noun.fields]
-    return build.creation(
+    return schemas.creation(
         noun.name,
         noun.fields,
         required=list(noun.required),
@@ -169,7 +168,7 @@ class Collection:
         fields = fields_argument(noun)
         query = {**query, **fields, **detail}
         late = write | {"since": patch_since or noun.since}
-        body, change = creation(noun, more), patch.of_noun(noun)
+        body, change = creation(noun, more), schemas.patch_of_noun(noun)
         yield Endpoint(
             "GET", path, self.list_page, lists, query=query, exclusive=noun.exclusive, **read
         )
@@ -265,7 +264,13 @@ def sublist(
     query = {**paging, **fields_argument(noun), **detail_argument(detail_since)}
     yield Endpoint("GET", path, list_page, f"{rule}:list", query=query, **gate)
     yield from refusals(
-        path, noun.name, f"/v1/{noun.path}", rule, creation(noun), patch.of_noun(noun), since=since
+        path,
+        noun.name,
+        f"/v1/{noun.path}",
+        rule,
+        creation(noun),
+        schemas.patch_of_noun(noun),
+        since=since,
     )
 
 

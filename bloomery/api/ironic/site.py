@@ -12,10 +12,9 @@ from urllib.parse import urlencode
 from webob import exc as statuses
 
 from bloomery import errors
-from bloomery.api import arguments, auth
+from bloomery.api import arguments, auth, schemas
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply, Schema
-from bloomery.api.schemas import patch
 from bloomery.api.views import pagination
 from bloomery.conductor import states
 from bloomery.model import webhook as model
@@ -207,7 +206,7 @@ WEBHOOK: Final = Schema(
         }
     },
 )  # fmt: skip
-PATCH: Final = patch.of(model.WRITABLE)
+PATCH: Final = schemas.patch_of(model.WRITABLE)
 
 
 def list_webhooks(call: Call) -> Json:

@@ -15,7 +15,7 @@ from bloomery.api.orchestration import replies
 
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _MOST_DIGITS: Final = 18  # larger than any count, and than a column
-_SHOWN_CHARS: Final = 80
+_MOST_CHARS: Final = 80
 
 
 def texts(_name: str, value: Any) -> tuple[str, ...]:
@@ -27,9 +27,9 @@ def text(name: str, value: Any) -> str:
     return texts(name, value)[-1]
 
 
-def words(name: str, value: Any) -> tuple[str, ...]:
+def comma_list(name: str, value: Any) -> tuple[str, ...]:
     """Return the items of comma lists."""
-    return tuple(word for each in texts(name, value) for word in each.split(",") if word)
+    return tuple(item for each in texts(name, value) for item in each.split(",") if item)
 
 
 def boolean(name: str, value: Any) -> bool:
@@ -39,27 +39,27 @@ def boolean(name: str, value: Any) -> bool:
 
 def truth(name: str, value: Any, error: type[errors.Failure] = replies.BadValue) -> bool:
     """Return the value of a boolean or its text; Heat accepts these two words only."""
-    word = str(value).lower()
-    if word not in ("true", "false"):
-        raise error(reason=f"cannot read {name} = {shown(value)}: it must be true or false")
-    return word == "true"
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise error(reason=f"cannot read {name} = {quoted(value)}: it must be true or false")
+    return text == "true"
 
 
 def count(name: str, value: Any) -> int | None:
     """Parse a count; None if it is empty.  Raises BadRequest for another text."""
-    word = text(name, value)
-    return natural(name, word) if word else None
+    number = text(name, value)
+    return natural(name, number) if number else None
 
 
 def natural(name: str, value: Any) -> int:
     """Parse a natural number or its text.  Raises BadRequest."""
-    word = str(value)
-    is_number = not isinstance(value, bool | float) and _INTEGER.fullmatch(word) is not None
-    if not is_number or len(word) > _MOST_DIGITS or int(word) < 0:
+    digits = str(value)
+    is_number = not isinstance(value, bool | float) and _INTEGER.fullmatch(digits) is not None
+    if not is_number or len(digits) > _MOST_DIGITS or int(digits) < 0:
         raise replies.BadRequest(
-            reason=f"cannot read {name} = {shown(value)}: it must be a whole number from 0"
+            reason=f"cannot read {name} = {quoted(value)}: it must be a whole number from 0"
         )
-    return int(word)
+    return int(digits)
 
 
 def descending(name: str, value: Any) -> bool | None:
@@ -67,7 +67,7 @@ def descending(name: str, value: Any) -> bool | None:
     direction = text(name, value)
     if direction not in ("", "asc", "desc"):
         raise replies.BadValue(
-            reason=f"cannot sort in direction {shown(direction)}: {name} must be asc or desc"
+            reason=f"cannot sort in direction {quoted(direction)}: {name} must be asc or desc"
         )
     return None if not direction else direction == "desc"
 
@@ -86,10 +86,10 @@ def filters(query: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, t
     return accepted
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Return a value as error messages repeat it."""
     text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."
 
 
 def all_of(parse: Callable[[str, Any], Any], *names: str) -> dict[str, Arg]:
@@ -98,7 +98,8 @@ def all_of(parse: Callable[[str, Any], Any], *names: str) -> dict[str, Arg]:
 
 
 PAGING: Final = {
-    "sort_keys": Arg(words), "sort_dir": Arg(descending), "marker": Arg(text), "limit": Arg(count),
+    "sort_keys": Arg(comma_list), "sort_dir": Arg(descending), "marker": Arg(text),
+    "limit": Arg(count),
 }  # fmt: skip
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
 SHAPES: Final[Mapping[Callable[..., Any], dict[str, Any]]] = {
@@ -107,5 +108,5 @@ SHAPES: Final[Mapping[Callable[..., Any], dict[str, Any]]] = {
     descending: _TEXT | {"enum": ["asc", "desc"]},
     text: _TEXT,
     texts: {"type": "array", "items": _TEXT},
-    words: {"type": "array", "items": _TEXT},
+    comma_list: {"type": "array", "items": _TEXT},
 }

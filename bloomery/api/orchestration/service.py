@@ -12,7 +12,7 @@ from bloomery.orchestration.properties.schema import Status
 
 DIALECTS: Final = ("cfn", "hot")
 VALIDATE: Final = {
-    "show_nested": Arg(arguments.boolean), "ignore_errors": Arg(arguments.words)
+    "show_nested": Arg(arguments.boolean), "ignore_errors": Arg(arguments.comma_list)
 }  # fmt: skip
 TYPES: Final = {
     "support_status": Arg(arguments.text, form={"enum": list(Status)}),
@@ -65,7 +65,7 @@ def generate_template(
     dialect = template_type or DIALECTS[0]
     if dialect not in DIALECTS:
         raise replies.BadRequest(
-            reason=f"Template type is not supported: {arguments.shown(dialect)}; "
+            reason=f"Template type is not supported: {arguments.quoted(dialect)}; "
             f"template_type is {' or '.join(DIALECTS)}"
         )
     return call.operations.generate_template(call.request, type_name, dialect=dialect)
@@ -78,10 +78,10 @@ def versions(call: StackCall) -> dict[str, Any]:
 def functions(
     call: StackCall, version: str, *, with_condition_func: bool = False
 ) -> dict[str, Any]:
-    listed = call.operations.list_template_functions(
+    functions = call.operations.list_template_functions(
         call.request, version, with_condition=with_condition_func
     )
-    return {"template_functions": listed}
+    return {"template_functions": functions}
 
 
 # ----------------------------------------------------------------------------------------- software
@@ -94,12 +94,12 @@ def configs(
     marker: str | None = None,
     global_tenant: bool = False,
 ) -> dict[str, Any]:
-    listed = call.operations.list_software_configs(
+    configs = call.operations.list_software_configs(
         call.request, limit=limit, marker=marker, everybody=global_tenant
     )
     return {
         "software_configs": [
-            views.software_config_in_list(each, with_project=global_tenant) for each in listed
+            views.software_config_in_list(each, with_project=global_tenant) for each in configs
         ]
     }
 
@@ -120,13 +120,13 @@ def delete_config(call: StackCall, config_id: str) -> None:
 
 
 def deployments(call: StackCall, *, server_id: str | None = None) -> dict[str, Any]:
-    listed = call.operations.list_software_deployments(call.request, server_id=server_id)
-    return {"software_deployments": [views.software_deployment(each) for each in listed]}
+    deployments = call.operations.list_software_deployments(call.request, server_id=server_id)
+    return {"software_deployments": [views.software_deployment(each) for each in deployments]}
 
 
 def metadata(call: StackCall, server_id: str) -> dict[str, Any]:
-    listed = call.operations.metadata_software_deployments(call.request, server_id)
-    return {"metadata": [views.software_config(each) for each in listed]}
+    configs = call.operations.metadata_software_deployments(call.request, server_id)
+    return {"metadata": [views.software_config(each) for each in configs]}
 
 
 def create_deployment(call: StackCall) -> dict[str, Any]:

@@ -32,8 +32,8 @@ LIST: Final = {
     **arguments.all_of(arguments.texts, *STACK_FILTERS),
     # openstacksdk spells tags with a hyphen
     **arguments.all_of(
-        arguments.words, "tags", "tags_any", "tags-any", "not_tags", "not-tags", "not_tags_any",
-        "not-tags-any",
+        arguments.comma_list, "tags", "tags_any", "tags-any", "not_tags", "not-tags",
+        "not_tags_any", "not-tags-any",
     ),
     **arguments.all_of(
         arguments.boolean, "show_deleted", "show_nested", "show_hidden", "global_tenant",
@@ -195,8 +195,8 @@ def files(call: StackCall, stack_name: str, stack_id: str) -> Json:
 
 
 def outputs(call: StackCall, stack_name: str, stack_id: str) -> Json:
-    listed = call.operations.list_outputs(call.request, call.stack(stack_name, stack_id))
-    return {"outputs": [views.output_in_list(each) for each in listed]}
+    outputs = call.operations.list_outputs(call.request, call.stack(stack_name, stack_id))
+    return {"outputs": [views.output_in_list(each) for each in outputs]}
 
 
 def output(call: StackCall, stack_name: str, stack_id: str, output_key: str) -> Json:

@@ -1,4 +1,7 @@
-"""Views of a node: the fields of the client's version, with links, the conductor and old names."""
+"""Views of a node and of its stored facts, in the client's version.
+
+The fields of that version, with links, the conductor and old names; history and BIOS settings.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+import sqlalchemy as sa
 
 from bloomery import errors, secrets
 from bloomery.api import versions
@@ -14,7 +18,8 @@ from bloomery.api.declare import Call
 from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
 from bloomery.model import node as model
-from bloomery.model.fields import table
+from bloomery.model import node_facts
+from bloomery.model.fields import FieldTable, table
 from bloomery.model.request import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
@@ -42,6 +47,11 @@ STATES: Final = (
     "target_provision_state", "provision_updated_at", "raid_config", "target_raid_config",
     "boot_mode", "secure_boot",
 )  # fmt: skip
+
+BIOS_SHORT: Final = ("name", "value")
+BIOS_ALWAYS: Final = ("created_at", "updated_at")  # shown whatever ``fields`` selects
+HISTORY_SHORT: Final = ("uuid", "created_at", "severity", "event")
+MAX_SHORT_EVENT: Final = 255
 
 _PROJECTIONS: Final = projection.Projections(model.FIELDS, "uuid")
 _WITH_CONDUCTOR: Final = projection.Projections(model.FIELDS, "uuid", "driver", "conductor_group")
@@ -224,3 +234,55 @@ def update_terms(call: Call, ident: str, reset_interfaces: bool | None) -> Updat
         check_names=check_names,
         while_inspecting=call.version < INSPECT_WAIT_SINCE,
     )
+
+
+# -------------------------------------------------------------- history, BIOS settings and firmware
+
+
+def names_in(fields: FieldTable, version: int) -> tuple[str, ...]:
+    """Return the names of the fields in ``version``."""
+    return tuple(field.name for field in fields.values() if field.since <= version)
+
+
+def history_page(
+    call: Call,
+    ident: str,
+    page: Page,
+    rows: Sequence[sa.RowMapping],
+    *,
+    detail: bool | None,
+) -> Json:
+    entries = [history_entry(call, row, detail=bool(detail)) for row in rows]
+    answer: Json = {"history": entries}
+    if page.is_full(rows):
+        answer["next"] = pagination.next_url(
+            call,
+            f"nodes/{ident}/history",
+            page,
+            rows[-1]["uuid"],
+            detail=detail,
+            fields=None if detail else HISTORY_SHORT,
+        )
+    return answer
+
+
+def history_entry(call: Call, row: sa.RowMapping, *, detail: bool = True) -> Json:
+    names = names_in(node_facts.HISTORY, call.version)
+    entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
+    if not detail and len(entry["event"]) > MAX_SHORT_EVENT:
+        entry["event"] = entry["event"][: MAX_SHORT_EVENT - 4] + "..."
+    href = call.at(f"nodes/{row['node_uuid']}/history/{row['uuid']}")
+    return entry | {"links": [{"href": href, "rel": "self"}]}
+
+
+def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None) -> list[str]:
+    """Return the fields of a list of BIOS settings."""
+    if detail:
+        return list(names_in(node_facts.BIOS, call.version))
+    names = (*(BIOS_SHORT if fields is None else fields), *BIOS_ALWAYS)
+    return [name for name in names if name in node_facts.BIOS]
+
+
+def bios_setting(call: Call, ident: str, setting: Json, fields: Iterable[str]) -> Json:
+    path = f"nodes/{ident}/bios/{setting['name']}"
+    return {name: setting[name] for name in fields} | {"links": projection.links(call.url, path)}

@@ -15,7 +15,7 @@ TABLE = routing.Table(routes.ENDPOINTS)
 WORDS = sorted(
     {word for each in routes.ENDPOINTS for word in routing.segments_of(each.path) if word[0] != "{"}
 )
-OLD = sorted(routing.OLD_WORDS)
+OLD = sorted(routing.OLD_SEGMENTS)
 
 
 def call_of(method: str, query: dict[str, str] | None = None, version: int = versions.MAX) -> Call:

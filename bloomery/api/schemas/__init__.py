@@ -1,1 +1,0 @@
-"""JSON schemas of request bodies, made from the field tables of ``model``."""
