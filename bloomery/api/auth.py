@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
 import webob
 
 from bloomery import htpasswd
-from bloomery.conf import Conf
-from bloomery.http_server import login
 from bloomery.model.request import Request
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
@@ -73,49 +70,3 @@ class NoAuth:
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
         return request
-
-
-# ------------------------------------------------------------------- the configured authentication
-
-
-def logins(conf: Conf, config_files: Sequence[str] = ()) -> Auth:
-    """Return the authentication that [DEFAULT]auth_strategy names.
-
-    ``config_files``: where keystonemiddleware finds its own options.  Raises CannotStart.
-    """
-    strategy = conf.default.auth_strategy
-    if strategy == "http_basic":
-        checkers = max(1, conf.api.threads // 2)
-        return login.HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
-    if conf.default.has_roles:
-        return _keystone(config_files, "baremetal")
-    return NoAuth()
-
-
-def logins_for_stacks(conf: Conf, logins: Auth, config_files: Sequence[str] = ()) -> Auth:
-    """Return the authentication of the orchestration API.
-
-    A token may be valid for one API only; a password is valid for both and checked once.
-    """
-    if conf.default.has_roles:
-        return _keystone(config_files, "orchestration")
-    return logins
-
-
-def _keystone(config_files: Sequence[str], service_type: str) -> Auth:
-    # the import takes a third of a second, and other strategies do without
-    from bloomery.api import keystone
-
-    return keystone.Keystone(config_files, service_type=service_type)
-
-
-def identity_url(logins: Auth) -> str | None:
-    """Return the URL where clients get tokens, or None where they need none."""
-    return getattr(logins, "identity_url", None)
-
-
-def first_name(conf: Conf) -> str | None:
-    """Return the first user of the htpasswd file, for clouds.yaml, or None without HTTP basic."""
-    if conf.default.auth_strategy != "http_basic":
-        return None
-    return next(iter(login.HttpBasic(Path(conf.default.http_basic_auth_user_file)).names), None)

@@ -15,7 +15,17 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from bloomery import errors, parsing
-from bloomery.api import auditing, auth, boot_files, browsers, layers, replies, scrape, versions
+from bloomery.api import (
+    auditing,
+    auth,
+    auth_strategy,
+    boot_files,
+    browsers,
+    layers,
+    replies,
+    scrape,
+    versions,
+)
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.http_server import bodies
 from bloomery.http_server.readiness import Readiness
@@ -68,7 +78,7 @@ class Middleware:
         agent_callers.parsed(scrape.NETWORKS, services.conf.metrics.node_networks)
         self._inner = inner
         self._services = services
-        self._auth = logins or auth.logins(services.conf)
+        self._auth = logins or auth_strategy.logins(services.conf)
         self._auditor = auditing.begun(services.conf)
         self._readiness = Readiness(status.readiness_checks(services))
         self._health_checks = layers.healthcheck(services.conf)

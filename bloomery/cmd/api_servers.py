@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bloomery import audit, errors
-from bloomery.api import app, auth, scrape, server
+from bloomery.api import app, auth, auth_strategy, scrape, server
 from bloomery.api.orchestration import replies
 from bloomery.cmd import stacks
 from bloomery.cmd.foundation import Foundation
@@ -50,8 +50,8 @@ def make_apps(
 
     Raises CannotStart for options that cannot be used.
     """
-    logins = auth.logins(base.conf, base.config_files)
-    of_stacks = auth.logins_for_stacks(base.conf, logins, base.config_files)
+    logins = auth_strategy.logins(base.conf, base.config_files)
+    of_stacks = auth_strategy.for_stacks(base.conf, logins, base.config_files)
     stacks_app = stacks.late_app(services, operations, of_stacks)
     api = app.make_app(services, scrape.make(gauges), logins, pages.serve, stacks_app)
     # The hash of the first audit record: the file alone cannot show that its beginning was cut off,
@@ -66,7 +66,7 @@ def make_apps(
     return Apps(
         api=api,
         stacks=stacks_app,
-        identity_url=auth.identity_url(logins),
+        identity_url=auth_strategy.identity_url(logins),
     )
 
 
@@ -113,7 +113,7 @@ class ApiServers:
         try:
             home.write_clouds(
                 self.api.url, self.orchestration_api.url,
-                username=auth.first_name(self._base.conf), auth_url=self._identity_url,
+                username=auth_strategy.first_name(self._base.conf), auth_url=self._identity_url,
             )  # fmt: skip
         except errors.CannotStart as exc:
             LOG.warning("cannot write %s for clients: %s", home.clouds, exc)

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_642,
+    "lines of the product": 114_603,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3510,  # the words of a TLS mismatch moved from drivers to fetching
-    "lines of bloomery/api": 8572,  # what the document of stacks says
+    "lines of bloomery/api": 8533,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
     "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
@@ -47,7 +47,7 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6180,
     "lines of bloomery/rpc": 2519,
     "lines of bloomery/web": 56,
-    "files of the product": 702,
+    "files of the product": 696,
     "functions": 7528,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 486,

@@ -22,7 +22,16 @@ import webob
 from webob import exc as statuses
 
 from bloomery import errors, parsing
-from bloomery.api import arguments, auditing, auth, browsers, layers, middleware, routing
+from bloomery.api import (
+    arguments,
+    auditing,
+    auth,
+    auth_strategy,
+    browsers,
+    layers,
+    middleware,
+    routing,
+)
 from bloomery.api.declare import Endpoint, Reply
 from bloomery.api.orchestration import replies, routes
 from bloomery.api.orchestration.call import StackCall
@@ -68,7 +77,7 @@ def make_app(
 
     ``logins`` authenticates callers; None: as [DEFAULT]auth_strategy configures.
     """
-    logins = logins or auth.logins(services.conf)
+    logins = logins or auth_strategy.logins(services.conf)
     application = Application(services, operations, logins)
     return layers.around(application, services.conf, CLIENT_HEADERS)
 

@@ -14,7 +14,7 @@ import bcrypt
 import pytest
 
 from bloomery import errors
-from bloomery.api import app, auth
+from bloomery.api import app, auth, auth_strategy
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.http_server import login
@@ -292,5 +292,5 @@ def test_missing_file_is_named(tmp_path):
 
 def test_first_name_of_the_file_is_offered_to_clients(htpasswd):
     default = Default(auth_strategy="http_basic", http_basic_auth_user_file=str(htpasswd))
-    assert auth.first_name(Conf(default=default)) == htpasswd.read_text().partition(":")[0]
-    assert auth.first_name(Conf()) is None
+    assert auth_strategy.first_name(Conf(default=default)) == htpasswd.read_text().partition(":")[0]
+    assert auth_strategy.first_name(Conf()) is None

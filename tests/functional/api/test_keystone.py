@@ -12,7 +12,7 @@ import pytest
 
 from bloomery import conf as settings
 from bloomery import errors
-from bloomery.api import app, auth, keystone
+from bloomery.api import app, auth_strategy, keystone
 from bloomery.api.orchestration import app as orchestration
 from bloomery.http_server import login
 from bloomery.operations.policy_engine import Policies
@@ -45,8 +45,8 @@ def guarded(world, identity, tmp_path):
 def guard(world, file):
     conf = settings.load([file])
     services = dataclasses.replace(world.site, conf=conf, policies=Policies(conf))
-    logins = auth.logins(conf, [file])
-    of_stacks = auth.logins_for_stacks(conf, logins, [file])
+    logins = auth_strategy.logins(conf, [file])
+    of_stacks = auth_strategy.for_stacks(conf, logins, [file])
     return SimpleNamespace(
         logins=logins,
         api=Client(app.make_app(services, logins=logins)),
@@ -257,7 +257,7 @@ def test_a_start_without_credentials_names_what_is_missing(tmp_path: Path):
     file = tmp_path / "bloomery.conf"
     file.write_text("[DEFAULT]\nauth_strategy = keystone\n")
     with pytest.raises(errors.CannotStart, match=r"\[keystone_authtoken\]auth_type is not set"):
-        auth.logins(settings.load([str(file)]), [str(file)])
+        auth_strategy.logins(settings.load([str(file)]), [str(file)])
 
 
 @pytest.mark.parametrize(
@@ -267,19 +267,19 @@ def test_a_start_without_credentials_names_what_is_missing(tmp_path: Path):
 def test_options_that_cannot_be_used_are_named(identity, tmp_path: Path, option, value):
     file = identity.write_options(tmp_path / "bloomery.conf", **{option: value})
     with pytest.raises(errors.CannotStart, match=r"\[keystone_authtoken\]"):
-        auth.logins(settings.load([file]), [file])
+        auth_strategy.logins(settings.load([file]), [file])
 
 
 def test_memcached_needs_its_package(identity, tmp_path: Path):
     file = identity.write_options(tmp_path / "bloomery.conf", memcached_servers="127.0.0.1:1")
     with pytest.raises(errors.CannotStart, match="python-memcached"):
-        auth.logins(settings.load([file]), [file])
+        auth_strategy.logins(settings.load([file]), [file])
 
 
 def test_options_without_effect_are_named(identity, tmp_path: Path, caplog):
     more = {"passwrd": "x", "tenant-name": "service", "user-domain-name": "Default"}
     file = identity.write_options(tmp_path / "bloomery.conf", **more)
-    auth.logins(settings.load([file]), [file])
+    auth_strategy.logins(settings.load([file]), [file])
     (told,) = [line for line in caplog.messages if line.startswith("no effect")]
     assert told == "no effect: [keystone_authtoken]passwrd"
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bloomery import conf as settings
-from bloomery.api import app, auth, keystone
+from bloomery.api import app, auth_strategy, keystone
 from bloomery.operations.policy_engine import Policies
 from tests.fakes.client import Client
 from tests.kit.servers.identity import SYSTEM, Identity, password
@@ -24,7 +24,7 @@ def site(world, tmp_path):
         file = identity.write_options(tmp_path / "bloomery.conf")
         conf = settings.load([file])
         services = dataclasses.replace(world.site, conf=conf, policies=Policies(conf))
-        logins = auth.logins(conf, [file])
+        logins = auth_strategy.logins(conf, [file])
         api = Client(app.make_app(services, logins=logins), version=None)
         yield SimpleNamespace(identity=identity, logins=logins, api=api)
 

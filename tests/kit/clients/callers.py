@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import conf
-from bloomery.api import app, auth
+from bloomery.api import app, auth_strategy
 from bloomery.conf import Conf
 from bloomery.conf.notifications import Events
 from bloomery.db import rows, tables
@@ -102,7 +102,7 @@ class Site:
         if self._identity is None:
             return self.claims
         file = self._identity.write_options(path / "bloomery.conf")
-        return auth.logins(conf.load([file]), [file])
+        return auth_strategy.logins(conf.load([file]), [file])
 
     def as_admin(self, method: str, path: str, body: Any = None) -> Any:
         self.become("system", "admin")

@@ -17,7 +17,7 @@ from tests.fakes import client
 
 MOST_BYTES = 64 * 1024  # what is longer is more of the same
 SHOWN = {"location", "www-authenticate"}  # beside those that begin with x-
-OLD = re.compile(rf"/v1/nodes/({'|'.join(routing.OLD_WORDS)})(/|$)")  # spellings of first clients
+OLD = re.compile(rf"/v1/nodes/({'|'.join(routing.OLD_SEGMENTS)})(/|$)")  # of first clients
 
 
 @functools.cache

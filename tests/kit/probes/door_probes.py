@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import conf
-from bloomery.api import app, auth, routes
+from bloomery.api import app, auth_strategy, routes
 from bloomery.api.declare import Endpoint
 from bloomery.conf import Conf
 from bloomery.http_server import login
@@ -48,7 +48,7 @@ def open_doors(path: Path) -> Iterator[Doors]:
         yield {
             "password": documented.Client(app.make_app(services, logins=login.HttpBasic(logins))),
             "token": documented.Client(
-                app.make_app(services, logins=auth.logins(conf.load([file]), [file]))
+                app.make_app(services, logins=auth_strategy.logins(conf.load([file]), [file]))
             ),
         }
 
