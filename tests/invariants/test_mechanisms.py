@@ -89,7 +89,7 @@ MECHANISMS: Final = {
     "test_what_is_available_is_asked_before_what_there_is",
     "client plug-ins and constraints": "unit/orchestration/properties/test_custom.py::"
     "test_every_check_of_ours_is_offered_by_entry_points",
-    "global environment": f"{HOST}/test_templates.py::"
+    "global environment": "unit/orchestration/orders/test_templates.py::"
     "test_environment_of_the_operator_stands_below_that_of_the_request",
     "lifecycle plug-ins": f"{ENGINE}/test_lifecycle_plugins.py::test_plug_ins_hear_of_each_action",
     # a stack and its rows
@@ -104,7 +104,7 @@ MECHANISMS: Final = {
     "test_what_a_turn_writes_is_what_the_next_engine_loads",
     "final state with the lock": f"{HOST}/test_store.py::"
     "test_a_lock_is_released_with_the_turn_that_rests",
-    "stored context": f"{HOST}/test_policies.py::"
+    "stored context": "unit/orchestration/test_operations.py::"
     "test_an_engine_asks_in_the_name_of_the_last_caller",
     "encryption at rest": f"{HOST}/test_store.py::test_no_secret_stands_in_a_row",
     "guard of a method": f"{HOST}/test_tree_work.py::"
