@@ -54,11 +54,7 @@ class Records(Protocol):
 
     @since("1.0")
     def update_node(
-        self,
-        request: Request,
-        node_uuid: str,
-        patch: list[Json],
-        reset_interfaces: bool,
+        self, request: Request, node_uuid: str, patch: list[Json], reset_interfaces: bool
     ) -> None:
         """Change a node; ``reset_interfaces``: interfaces outside of the patch return to defaults.
 
@@ -76,21 +72,13 @@ class Records(Protocol):
 
     @since("1.0")
     def set_maintenance(
-        self,
-        request: Request,
-        node_uuid: str,
-        maintenance: bool,
-        reason: str | None,
+        self, request: Request, node_uuid: str, maintenance: bool, reason: str | None
     ) -> None:
         """Set maintenance and its reason, or clear both and the fault."""
 
     @since("1.0")
     def add_node_traits(
-        self,
-        request: Request,
-        node_uuid: str,
-        traits: list[str],
-        replace: bool,
+        self, request: Request, node_uuid: str, traits: list[str], replace: bool
     ) -> None:
         """Add traits, or ``replace`` all by them.
 
@@ -99,10 +87,7 @@ class Records(Protocol):
 
     @since("1.0")
     def remove_node_traits(
-        self,
-        request: Request,
-        node_uuid: str,
-        traits: list[str] | None,
+        self, request: Request, node_uuid: str, traits: list[str] | None
     ) -> None:
         """Remove these traits, by default all; on NodeTraitNotFound (404) none is removed."""
 
@@ -234,11 +219,7 @@ class Power(Protocol):
 
     @since("1.0")
     def change_node_power_state(
-        self,
-        request: Request,
-        node_uuid: str,
-        new_state: str,
-        timeout_s: float | None,
+        self, request: Request, node_uuid: str, new_state: str, timeout_s: float | None
     ) -> None:
         """Order a power state: any of ``conductor.states.POWER_TARGETS``.
 
@@ -262,11 +243,7 @@ class Power(Protocol):
 
     @since("1.0")
     def set_boot_device(
-        self,
-        request: Request,
-        node_uuid: str,
-        device: str,
-        persistent: bool,
+        self, request: Request, node_uuid: str, device: str, persistent: bool
     ) -> None:
         """Set the boot device, for one boot or ``persistent``; a question: set when it returns.
 

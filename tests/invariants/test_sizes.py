@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_603,
+    "lines of the product": 114_580,
     "lines of the tests": 135_260,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3510,  # the words of a TLS mismatch moved from drivers to fetching
     "lines of bloomery/api": 8533,  # what the document of stacks says
@@ -45,7 +45,7 @@ LIMITS = {
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6180,
-    "lines of bloomery/rpc": 2519,
+    "lines of bloomery/rpc": 2496,
     "lines of bloomery/web": 56,
     "files of the product": 696,
     "functions": 7528,
