@@ -7,8 +7,18 @@ import pytest
 
 from bloomery.api import app
 from bloomery.http_server import login
-from tests.kit.probes import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
+from tests.kit.probes import (
+    documented_stories,
+    fuzz_crowd,
+    fuzz_documented,
+    fuzz_hostile,
+    fuzz_life,
+    fuzz_stacks,
+    fuzz_templates,
+    fuzz_wire,
+)
 from tests.kit.sampling import count
+from tests.kit.stacks import template_calls
 
 
 @pytest.mark.timeout(600)  # a minute on two quiet cores; a busy machine asks as much
@@ -45,3 +55,28 @@ def test_bytes_that_are_hardly_http(target, seed):
         fuzz_wire.throw(address, seed, count(600), target.told)
         fuzz_wire.dawdle(address, target.told)
         fuzz_wire.break_off(address, seed, count(100))
+
+
+def test_whatever_clients_do_nodes_rest_and_keep_what_was_acknowledged(target, seed):
+    fuzz_life.run(target, seed, lives=count(15), steps=25)
+
+
+def test_crowd_after_the_same_few_names(target, seed):
+    fuzz_crowd.run(target, seed, clients=8, requests=count(100))
+
+
+def test_whatever_a_template_holds_only_named_errors_are_raised(seed):
+    results = fuzz_templates.run(seed, batches=count(4))
+    valid = sum(cases for how, cases in results.items() if how.startswith("valid"))
+    assert valid * 6 > results.total(), "too little of what is drawn gets past validation"
+    assert results["valid, CREATE_FAILED"], "nothing that is drawn fails while it is made"
+
+
+def test_calls_are_drawn_of_every_function():
+    assert set(template_calls.ARGUMENTS) == template_calls.offered()
+
+
+def test_whatever_a_template_holds_the_api_answers_as_it_documents(tmp_path, seed):
+    answers = fuzz_stacks.run(tmp_path, seed, examples=count(400))
+    assert answers["POST 201"] > 4, "too little of what is drawn becomes a stack"
+    assert answers["POST 400"] > 4, "too little of what is drawn is refused"

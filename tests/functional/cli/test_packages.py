@@ -72,17 +72,15 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", source, tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_wheel_has_pages_migrations_examples_and_units(wheel: Path) -> None:
+@pytest.mark.long
+def test_the_packages_have_all_but_the_tests(sdist: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert [name for name in EXPECTED if not any(each.endswith(name) for each in names)] == []
     assert not [name for name in names if "tests/" in name]
-
-
-def test_the_sdist_has_documents_and_tested_versions(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"doc/index.md", "README.md", "LICENSE", "requirements.lock"} <= names
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"doc/index.md", "README.md", "LICENSE", "requirements.lock"} <= files
 
 
 @contextlib.contextmanager

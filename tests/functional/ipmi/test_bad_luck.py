@@ -28,6 +28,7 @@ def manage(stage, node, state):
     return time.monotonic() - began_at
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["pause", "stop"])
 def test_a_bmc_that_does_not_answer_fails_verifying_in_time(stage, machine, enrol, how):
     node = enrol(stage)
@@ -39,6 +40,7 @@ def test_a_bmc_that_does_not_answer_fails_verifying_in_time(stage, machine, enro
     assert stage.why(node)["contact"]["bmc"]["last_error"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["pause", "stop"])
 def test_a_bmc_that_goes_silent_fails_the_power_request_in_time(stage, machine, enrol, how):
     node = enrol(stage)
@@ -77,6 +79,7 @@ def test_a_mute_bmc_does_not_slow_its_neighbour(stage, machine, enrol, folder):
         stage.wait_for(mute, "enroll")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("said", "told"),
     [

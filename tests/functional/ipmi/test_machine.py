@@ -92,6 +92,7 @@ def test_a_machine_that_may_not_go_off_is_reset(stage, machine, node):
     assert machine.calls[-1] == "set reset 1"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("uefi", [True, False])
 def test_boot_device(stage, machine, node, uefi):
     stage.patch(node, **{"properties.capabilities": f"boot_mode:{'uefi' if uefi else 'bios'}"})

@@ -230,6 +230,7 @@ def test_a_stranger_who_looks_the_machine_up_first_gets_no_token(
     assert "agent_secret_token" not in stage.show(node)["driver_internal_info"]
 
 
+@pytest.mark.sampled
 def test_a_script_is_for_the_networks_of_agents(stage: Stage, node: str, boots_by: str) -> None:
     """It has the agent's token, and whoever knows the MAC address knows its name."""
     stage.ask(node, "inspect")

@@ -54,6 +54,7 @@ def test_a_bmc_that_breaks_later_fails_a_power_change_in_words(stage, machine, f
     assert (shown["power_state"], shown["target_power_state"]) == ("power off", None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["reset", "truncate", "nojson", "status"])
 def test_one_bad_answer_to_a_read_is_no_failure(stage, machine, kind) -> None:
     node = enrol(stage, machine)
@@ -62,6 +63,7 @@ def test_one_bad_answer_to_a_read_is_no_failure(stage, machine, kind) -> None:
     assert stage.wait_for(node, "manageable")["last_error"] is None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", [{"kind": "after"}, {"kind": "status"}, {"kind": "reset"}])
 def test_an_order_without_a_clear_answer_is_looked_after(stage, machine, fault) -> None:
     node = manageable(stage, machine)
