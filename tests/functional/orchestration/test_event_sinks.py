@@ -26,11 +26,9 @@ class Listener:
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     HEARD.clear()
-    loaders = kinds.loaders
-    sink = {"listener": lambda: Listener}
-    monkeypatch.setattr(
-        kinds, "loaders", lambda group: sink if group == environment.SINK_GROUP else loaders(group)
-    )
+    loaders, sinks = kinds.loaders, {environment.SINK_GROUP: {"listener": lambda: Listener}}
+    for module in (kinds, environment):
+        monkeypatch.setattr(module, "loaders", lambda group: sinks.get(group) or loaders(group))
     environment.installed_sinks.cache_clear()
     with Orchestration(tmp_path / "state") as running:
         yield running
