@@ -29,6 +29,7 @@ from bloomery.drivers.agent_boot.publication import Publication
 from tests.kit.machines import images
 from tests.kit.machines.driver_task import FakeTask
 from tests.kit.servers import web
+from tests.kit.waiting import wait_for
 from tests.unit.drivers.agent_boot.test_cache import Image, broken
 
 QCOW2 = images.qcow2(1 << 18)
@@ -368,14 +369,14 @@ def test_two_conductors_fetch_an_image_once(conf: Conf, slow: Any) -> None:
         assert site.asked == ["/os"]
 
 
-def test_no_more_images_come_at_once_than_configured(conf: Conf, slow: Any) -> None:
+def test_no_more_images_come_at_once_than_configured(conf: Conf, slow: Any, tmp_path: Path) -> None:
     _answer, begun, go_on = slow
     conductor = local_images.LocalImages(conf, Publication(conf))
 
     with web.serving({"/a": slow_body(begun, go_on), "/b": web.text(images.RAW)}) as site:
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(conductor.publish, task(site.url("/a"), images.RAW))
-            assert begun.wait(10)
+            wait_for(lambda: list((tmp_path / "cache").glob("*.part")), "the file")
             with pytest.raises(cache.BeingFetched):
                 conductor.publish(task(site.url("/b"), images.RAW))
             go_on.set()
