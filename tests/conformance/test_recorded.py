@@ -14,14 +14,18 @@ def asked() -> list[dict[str, object]]:
     return compare.every_case()
 
 
+@pytest.fixture(scope="module")
+def rows(asked):
+    return list(compare.differences(asked, compare.recorded()))
+
+
 def test_every_case_that_is_drawn_has_a_recorded_answer(asked):
     assert len(asked) == cases.EXPRESSIONS + cases.TEMPLATES
     assert [case["id"] for case in asked] == list(compare.recorded())
 
 
-def test_nothing_differs_without_a_reason(asked):
-    found = list(compare.differences(asked, compare.recorded()))
-    assert compare.judge(found) == []
+def test_nothing_differs_without_a_reason(rows):
+    assert compare.judge(rows) == []
 
 
 def test_both_values_and_refusals_are_compared():
@@ -42,11 +46,10 @@ def test_another_value_or_class_is_noticed(name, asked):
     assert "CREATE_PAUSED" in fault
 
 
-def test_an_allowance_that_would_have_to_grow_is_a_fault(asked):
-    found = list(compare.differences(asked, compare.recorded()))
+def test_an_allowance_that_would_have_to_grow_is_a_fault(rows):
     name = next(iter(allowed.ALLOWED))
-    more = [one for one in found if allowed.reason(one.case, one.theirs, one.ours) == name]
-    assert any(fault.startswith(f"{name}: ") for fault in compare.judge([*found, more[0]]))
+    row = next(each for each in rows if allowed.reason(each.case, each.theirs, each.ours) == name)
+    assert any(fault.startswith(f"{name}: ") for fault in compare.judge([*rows, row]))
 
 
 def test_an_allowance_that_nothing_needs_is_a_fault():
