@@ -174,7 +174,7 @@ def test_a_driver_that_bears_silence_itself_has_no_endless_budget(make_site, mon
         raise tool.Failed("no answer")
 
     monkeypatch.setattr(tool, "run", mute)
-    monkeypatch.setattr(ipmi_power, "_LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(ipmi_power, "_POLL_S", 0.02)
     conf = replace(
         Conf(),
         default=Default(enabled_hardware_types=("ipmi",)),
