@@ -114,7 +114,7 @@ def write(url: str) -> None:
     for _ in range(EVENTS):
         ident = uuid.uuid4().hex
         row = _row(ident)
-        db.transact(lambda conn, row=row: events.insert(conn, [row]))  # type: ignore[misc]
+        db.transact(lambda conn, row=row: events.insert(conn, [row]))
         committed_at[ident] = time.time()
         relay.wake()
         pause.wait(PAUSE_S)

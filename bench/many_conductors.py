@@ -123,7 +123,7 @@ class Site:
         """Return UUIDs of new nodes, as many of them for each conductor."""
         hosts = self._ring.living_hosts()
         left = dict.fromkeys(hosts, NODES_OF_A_ROUND // len(hosts))
-        uuids = []
+        uuids: list[str] = []
         while len(uuids) < NODES_OF_A_ROUND:
             node = str(uuid.uuid4())
             host = self._ring.host_of_node(driver="fake-hardware", group="", uuid=node)

@@ -21,7 +21,7 @@ from bloomery.orchestration import foresight
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
-from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions import base
 
@@ -84,7 +84,7 @@ def _text(count: int, first: int = 3) -> str:
 def _validated(text: str) -> Stack:
     document = parse.document(text, LIMITS)
     template = versions.template_class(document)(document, limits=LIMITS)
-    stack = Stack(Definition(StackInput(template=template, environment=Environment.of(None))))
+    stack = Stack(Definition(template=template, environment=Environment.of(None)))
     validate(stack)
     return stack
 
@@ -105,8 +105,7 @@ def _looped() -> Callable[[], None]:
         "outputs": {"o": {"value": {"repeat": loop}}},
     }
     template = versions.template_class(document)(document, limits=LIMITS)
-    stack_input = StackInput(template=template, environment=Environment.of(None))
-    definition = Definition(stack_input)
+    definition = Definition(template=template, environment=Environment.of(None))
     tree, view = definition.outputs["o"].value, definition.view({})
 
     def resolve() -> None:

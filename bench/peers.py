@@ -65,7 +65,7 @@ Work = Callable[[Peer, Client], None]
 class Subject(NamedTuple):
     line: Line
     work: Work
-    count: int  # requests, nodes or stacks that one round has
+    in_round: int  # requests, nodes or stacks that one round has
 
     def measure(self, ours: Peer, theirs: Peer) -> None:
         self.line.add(self._cpu_ms(ours), self._cpu_ms(theirs))
@@ -74,7 +74,7 @@ class Subject(NamedTuple):
         with closing(peer.client()) as client:
             before = peer.cpu_s()
             self.work(peer, client)
-            return (peer.cpu_s() - before) * 1000 / self.count
+            return (peer.cpu_s() - before) * 1000 / self.in_round
 
 
 # ---------------------------------------------------------------------------------------- peers

@@ -321,7 +321,7 @@ def _p99(values: Sequence[float]) -> float:
 
 @contextmanager
 def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
-    options = {
+    options: dict[str, Any] = {
         "conductor/sync_power_state_interval": 60,
         "conductor/preflight_timeout": 0,  # no server has the images
         "conductor/max_concurrent_deploy": machines,
@@ -338,7 +338,7 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
             options["database/connection"] = url.render_as_string(hide_password=False)
         if site == "conductors":
             options["DEFAULT/enabled_hardware_types"] = "redfish"
-            processes = stack.enter_context(
+            processes: Sequence[Any] = stack.enter_context(
                 many_conductors.started(db, CONDUCTORS, options, "engine")
             )
         else:
@@ -359,7 +359,7 @@ def _measured(site: str, machines: int) -> Size:
         size.phases["enrol"] = fleet.measure(fleet.enrol)
         _tell(size, "enrol")
         for verb, state in _WAY:
-            size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))  # type: ignore[misc]
+            size.phases[verb] = fleet.measure(lambda v=verb, s=state: fleet.take(v, s))
             _tell(size, verb)
         works = {_ROLL_OUT: fleet.roll_out, _TAKE_DOWN: fleet.take_down}
         if machines <= _MOST_BY_AGENTS:

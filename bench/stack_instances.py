@@ -126,7 +126,7 @@ def enrol(site: Service, count: int, driver_info: dict[str, Any] | None = None) 
     resource_class = f"bm.class{next(_NUMBERS)}"
     context = Context(runtime=site.conductor.runtime, request=Request.new())
     for _ in range(count):
-        fields = {"uuid": str(uuid.uuid4()), "driver": "fake-hardware"}
+        fields: dict[str, Any] = {"uuid": str(uuid.uuid4()), "driver": "fake-hardware"}
         fields |= {"resource_class": resource_class, "provision_state": "available"}
         fields |= {"driver_info": driver_info or {}}
         nodes.create(context, fields)

@@ -188,14 +188,16 @@ def _on_server(each: tuple[Callable[[], Any], str]) -> Line:
 def _writer(url: str) -> Iterator[Callable[[str], float]]:
     """Run a process that commits an event of each object that it is told; it returns when."""
     command = [sys.executable, "-m", "bench.stack_wakes", "--write", url]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        requests, answers = process.stdin, process.stdout
 
         def commit(uuid: str) -> float:
-            print(uuid, file=process.stdin, flush=True)
-            return float(process.stdout.readline())
+            print(uuid, file=requests, flush=True)
+            return float(answers.readline())
 
         yield commit
         process.stdin.close()

@@ -6,14 +6,14 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import lifecycle, portgroups, ports
+from bloomery.conductor import lifecycle, record_rules
 from bloomery.conductor import records as conductor_records
-from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import Context
 from bloomery.db import engine, records
 from bloomery.model import nouns
@@ -113,7 +113,12 @@ def test_a_record_comes_back_as_it_was_stored(
 
 @pytest.mark.parametrize(("name", "changed"), [("node_uuid", None), ("physical_network", "b")])
 def test_a_group_waits_for_the_port_that_joins_it(
-    db: engine.Database, add: Add, add_node: Any, name: str, changed: str | None
+    db: engine.Database,
+    add: Add,
+    add_node: Any,
+    name: str,
+    changed: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A port is checked against its group and stored: the group changes before or after."""
     node, other = (
@@ -126,20 +131,19 @@ def test_a_group_waits_for_the_port_that_joins_it(
     context = Context(runtime=runtime, request=Request.new())
     is_checked, may_store = threading.Event(), threading.Event()
 
+    rules = record_rules.of("port")
+
     def check_slowly(*args: Any) -> None:
-        ports.check_new(*args)
+        rules.create(*args)
         is_checked.set()
         assert may_store.wait(20)
 
+    monkeypatch.setitem(record_rules._RULES, "port", replace(rules, create=check_slowly))
     patch = [{"op": "replace", "path": f"/{name}", "value": changed or other}]
     with ThreadPoolExecutor(2) as pool:
-        joins = pool.submit(
-            conductor_records.create, context, nouns.PORT, Rules(create=check_slowly), port
-        )
+        joins = pool.submit(conductor_records.create, context, "port", port)
         assert is_checked.wait(20)
-        changes = pool.submit(
-            conductor_records.update, context, nouns.PORTGROUP, portgroups.RULES, group, patch
-        )
+        changes = pool.submit(conductor_records.update, context, "portgroup", group, patch)
         with pytest.raises(TimeoutError):
             changes.result(timeout=0.5)
         may_store.set()
