@@ -247,6 +247,23 @@ def checked(url: str) -> urllib.parse.SplitResult:
     return parts
 
 
+def is_http(value: object) -> bool:
+    """Return whether a value is a URL of http or https that names a server."""
+    try:
+        parts = urllib.parse.urlsplit(value) if isinstance(value, str) else None
+    except ValueError:
+        return False
+    return parts is not None and parts.scheme in SCHEMES and bool(parts.hostname)
+
+
+def path_of(url: str) -> str | None:
+    """Return the path of a URL that a BMC wrote, or None where it is no URL."""
+    try:
+        return str(urllib.parse.urlsplit(url).path)
+    except ValueError:
+        return None
+
+
 def target(url: urllib.parse.SplitResult) -> str:
     path = urllib.parse.quote(url.path or "/", safe=SAFE)
     return f"{path}?{urllib.parse.quote(url.query, safe=SAFE)}" if url.query else path

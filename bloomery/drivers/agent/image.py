@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from oslo_utils import strutils
 
-from bloomery import errors, secrets
+from bloomery import errors, fetching, secrets
 from bloomery.conf import Conf
 from bloomery.drivers.agent import image_format, oci, raid
 from bloomery.drivers.agent_boot import sources
@@ -307,12 +307,7 @@ def _check_digits(name: str, text: Any, algorithm: str | None, conf: Conf) -> No
 
 
 def _check_url(name: str, url: Any) -> None:
-    try:
-        parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
-        fine = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        fine = False
-    if not fine:
+    if not fetching.is_http(url):
         address = secrets.mask_address(url) if isinstance(url, str) else url
         raise errors.InvalidParameterValue(
             reason=f"{name} must be an http or https URL, not {address!r}; an image may also be at "

@@ -6,11 +6,10 @@ The agent's ISO is ready-made (``deploy_iso``) or built here from a kernel and a
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from bloomery import errors, secrets
+from bloomery import errors, fetching, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_rules, secure_boot, substeps
@@ -50,13 +49,7 @@ class IsoBoot(RedfishInterface, base.Boot):
         ready = {key: task.driver_info.get(key) for key in ("deploy_iso", "rescue_iso")}
         named = ready | {"boot_iso": task.opened(task.node.instance_info.get("boot_iso"))}
         for key, url in named.items():
-            if url is None:
-                continue
-            try:
-                parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
-            except ValueError:
-                parts = None
-            if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            if url is not None and not fetching.is_http(url):
                 value = secrets.mask_address(url) if isinstance(url, str) else url
                 raise errors.InvalidParameterValue(
                     reason=f"{key} must be an http or https URL that the BMC can fetch, "

@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import urllib3
 
-from bloomery import clock, errors, secrets
+from bloomery import clock, errors, fetching, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, substeps
 from bloomery.drivers.redfish import power, reading, tasks
@@ -429,8 +428,7 @@ def _simple_update(system: Any, url: str) -> str | None:
 
 def _check_file(url: object, checksum: object) -> None:
     """Raise InvalidParameterValue for a URL that no BMC fetches, or an invalid checksum."""
-    parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+    if not fetching.is_http(url):
         raise errors.InvalidParameterValue(reason="settings: url takes an address of http or https")
     is_hex = isinstance(checksum, str) and not set(checksum.lower()) - set("0123456789abcdef")
     if checksum is not None and not (is_hex and len(str(checksum)) in _ALGORITHMS):

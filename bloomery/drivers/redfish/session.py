@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import urllib.parse
 from typing import Any, Final
 
 from sushy import auth as sushy_auth
 from sushy import exceptions as sushy_errors
 
+from bloomery import fetching
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.wire import Answer, Wire
 
@@ -121,11 +121,11 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         token = answer.headers.get("X-Auth-Token")
         if token is None:
             raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=answer)
-        self._session = answer.headers.get("Location")
-        if not self._session:
+        location = answer.headers.get("Location")
+        if not location:
             with contextlib.suppress(ValueError, AttributeError):
-                named = answer.json().get("@odata.id")
-                self._session = str(named) if named else None
+                location = answer.json().get("@odata.id")
+        self._session = fetching.path_of(str(location)) if location else None
         self._wire.token = token
         self._wire.call.bmc.sessions.add(self)
 
@@ -137,9 +137,8 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         session, self._session = self._session, None
         self._wire.call.bmc.sessions.discard(self)
         if session is not None and self._wire.token is not None:
-            path = urllib.parse.urlsplit(session).path
             with contextlib.suppress(sushy_errors.SushyError):
-                self._connector._once("DELETE", path)  # noqa: SLF001
+                self._connector._once("DELETE", session)  # noqa: SLF001
         self._wire.token = None
         self._wire.hang_up()
 

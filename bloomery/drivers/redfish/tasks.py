@@ -5,11 +5,10 @@ Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors, parsing, secrets
+from bloomery import errors, fetching, parsing, secrets
 from bloomery.drivers.redfish import reading
 
 COMPLETED: Final = "Completed"
@@ -28,7 +27,7 @@ def monitor(answer: Any) -> str | None:
         except ValueError:
             document = None
         where = document.get("@odata.id") if isinstance(document, dict) else None
-    return str(urllib.parse.urlsplit(where).path) if where else None
+    return fetching.path_of(str(where)) if where else None
 
 
 def accepted(system: Any) -> list[str]:
@@ -107,7 +106,7 @@ def _is_own(task: Mapping[str, Any], target: str, machine: str) -> bool | None:
     uri = payload.get("TargetUri") if isinstance(payload, dict) else None
     if not isinstance(uri, str):
         return None
-    if urllib.parse.urlsplit(uri).path != target:
+    if fetching.path_of(uri) != target:
         return False
     try:
         body = parsing.load_json(payload.get("JsonBody") or "null")  # type: ignore[union-attr]

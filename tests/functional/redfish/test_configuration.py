@@ -440,6 +440,7 @@ def test_a_bmc_without_updates_says_so(flashing, target) -> None:
     [
         (("nic", f"{FILES}/2.1"), "redfish updates bios, bmc and nic:NAME, not nic"),
         (("bios", "ftp://files.test/2.1"), "url takes an address of http or https"),
+        (("bios", "http://["), "url takes an address of http or https"),
         (("bios", f"{FILES}/2.1", {"checksum": "md5:1"}), "checksum takes the digits of md5"),
         (("bios", f"{FILES}/2.1", {"wait": -1}), "wait takes seconds"),
         (("bios", f"{FILES}/2.1", {"wait": "1"}), "wait takes seconds"),

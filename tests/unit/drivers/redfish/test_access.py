@@ -288,3 +288,8 @@ def test_an_answer_that_drips_is_given_up_with_the_call(conf):
             access.of(conf).read(task, power)
         over.set()
         server.join()
+
+
+def test_a_link_that_is_no_url_is_a_fault_of_the_documents(conf, task):
+    with pytest.raises(errors.Failure, match="is not as Redfish has it"):
+        access.of(conf).read(task, lambda system: system.root._conn.get("http://["))

@@ -52,3 +52,12 @@ def test_a_task_that_fails_says_why_without_secrets(facts):
     failed = told(200, Messages=[{"Message": "drive 3 of hunter2 is bad"}, None], **facts)
     with pytest.raises(errors.StepFailure, match=r"change the volumes: drive 3 of \*{6} is bad"):
         tasks.state(bmc(failed), "/t", WHAT, ("hunter2",))
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [("http://bmc/redfish/v1/t/1", "/redfish/v1/t/1"), ("/t/1", "/t/1"), ("http://[", None)],
+)
+def test_a_task_is_known_by_the_path_of_its_location(location, path):
+    answer = SimpleNamespace(status_code=202, content=b"", headers={"Location": location})
+    assert tasks.monitor(answer) == path
