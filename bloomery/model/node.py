@@ -26,7 +26,8 @@ STEP_INTERFACES: Final = (
 class Node:
     """One row of ``nodes``, with its traits.  Attributes are those of the Ironic API.
 
-    Objects are never None here.  ``lock_generation`` and ``reserved_*`` are our additions.
+    Objects are never None here.  Our additions: ``conductor_affinity``, ``maintenance_at``,
+    ``lock_generation`` and ``reserved_*``.
     """
 
     uuid: str

@@ -99,6 +99,7 @@ class Stack:
 
 
 UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
+STACK_TYPE: Final = "OS::Heat::Stack"  # in the events of a stack itself
 MARKED_UNHEALTHY: Final = "marked_unhealthy"  # key of the data of a resource that a client marked
 
 
@@ -313,6 +314,21 @@ class Event:
     properties_uuid: str | None = None
     stack_name: str | None = None  # of a resource's event, as the project; neither is a column
     project: str | None = None
+
+    @classmethod
+    def of_stack(cls, stack: Stack, **values: Any) -> Event:
+        """Return an event of a stack itself, with its state and reason unless others are given."""
+        own = {
+            "stack_uuid": stack.uuid,
+            "root_uuid": stack.root_uuid,
+            "action": stack.action,
+            "status": stack.status,
+            "name": stack.name,
+            "type": STACK_TYPE,
+            "physical_id": stack.uuid,
+            "reason": stack.reason,
+        }
+        return cls(**own | values)
 
     @property
     def state(self) -> str:

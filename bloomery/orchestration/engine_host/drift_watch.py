@@ -273,10 +273,8 @@ class DriftWatch:
 def _of_stack(stack: Stack, resource_events: Sequence[Event]) -> list[Event]:
     """Return the events of the stack: one for new differences, one for ended differences."""
     return [
-        Event(
-            uuid=stack.uuid, stack_uuid=stack.uuid, root_uuid=stack.root_uuid,
-            created_at=of_status[0].created_at, action=DRIFT, status=status, name=stack.name,
-            type=acceptance.STACK_TYPE, physical_id=stack.uuid,
+        Event.of_stack(
+            stack, uuid=stack.uuid, created_at=of_status[0].created_at, action=DRIFT, status=status,
             reason="; ".join(f"{each.name}: {each.reason}" for each in of_status),
         )
         for status in (Status.FAILED, Status.COMPLETE)

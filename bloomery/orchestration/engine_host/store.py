@@ -124,28 +124,14 @@ class RowStore:
             for stack in stacks
             if stack.deleted_at is None and (stack.status == _IN_PROGRESS or stack.open)
         ]
-        events = [_failure(stack) for stack in failed]
+        now = datetime.now(UTC)
+        events = [Event.of_stack(stack, uuid=str(uuid.uuid4()), created_at=now) for stack in failed]
         return self.write(
             root_uuid, lease, Turn(stacks=failed, events=events, orders=orders, is_idle=True)
         )
 
     def forget(self, root_uuid: str) -> None:
         self._traversals.pop(root_uuid, None)
-
-
-def _failure(stack: Stack) -> Event:
-    return Event(
-        uuid=str(uuid.uuid4()),
-        stack_uuid=stack.uuid,
-        root_uuid=stack.root_uuid,
-        created_at=datetime.now(UTC),
-        action=stack.action,
-        status=stack.status,
-        name=stack.name,
-        type="OS::Heat::Stack",
-        physical_id=stack.uuid,
-        reason=stack.reason,
-    )
 
 
 def _traversals(stacks: Sequence[Stack]) -> dict[str, int]:

@@ -135,17 +135,18 @@ class ThreadGroupManager:
         lost the lock.  The group ends at once if a live engine has the lock or the tree is gone.
         Return False if the group exists already or this manager stops.
         """
-        leases: list[L] = []
-        steps: list[Step] = []
+        lease: L | None = None
+        locked_step: Step | None = None
 
         def step(woken: bool) -> float | None:
+            nonlocal lease, locked_step
             try:
-                leases[:] = leases or [lock.acquire(is_live)]
+                lease = lock.acquire(is_live) if lease is None else lease
             except (errors.Conflict, errors.NotFound) as exc:
                 LOG.info("stack %s: left alone: %s", lock.root_uuid, exc)
                 return None
-            steps[:] = steps or [make_step(leases[0])]
-            return steps[0](woken)
+            locked_step = make_step(lease) if locked_step is None else locked_step
+            return locked_step(woken)
 
         return self.start(lock.root_uuid, step)
 

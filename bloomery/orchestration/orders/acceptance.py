@@ -35,7 +35,6 @@ from bloomery.orchestration.template.environment import SINKS
 from bloomery.secrets import Sealer
 
 T = TypeVar("T")
-STACK_TYPE: Final = "OS::Heat::Stack"
 ATTEMPTS: Final = 5  # an engine may change a stack between read and commit
 _NONE: Final[Mapping[str, Any]] = {}
 
@@ -89,8 +88,8 @@ def accept(ctx: StackContext, change: Change) -> None:
         }
         after = replace(stack, **columns)
         if change.ends is not None:
-            ended = replace(stack, status=Status.FAILED)
-            new_events.append(event_of(ctx, ended, change.ends))
+            ended = replace(stack, status=Status.FAILED, reason=change.ends)
+            new_events.append(event_of(ctx, ended))
         new_events.append(event_of(ctx, after))
     written = _encoded(change.template, sealer)
     order = order_of(ctx, stack, change.kind, change.payload)
@@ -181,19 +180,8 @@ def caller(ctx: StackContext) -> dict[str, Any]:
     return {"user": request.user, "project": ctx.project, "roles": request.roles}
 
 
-def event_of(ctx: StackContext, stack: Stack, reason: str | None = None) -> Event:
-    return Event(
-        uuid=ctx.runtime.new_id(),
-        stack_uuid=stack.uuid,
-        root_uuid=stack.root_uuid,
-        created_at=ctx.runtime.utc(),
-        action=stack.action,
-        status=stack.status,
-        name=stack.name,
-        type=STACK_TYPE,
-        physical_id=stack.uuid,
-        reason=stack.reason if reason is None else reason,
-    )
+def event_of(ctx: StackContext, stack: Stack) -> Event:
+    return Event.of_stack(stack, uuid=ctx.runtime.new_id(), created_at=ctx.runtime.utc())
 
 
 def deadline_columns(ctx: StackContext, timeout_mins: int | None) -> dict[str, Any]:

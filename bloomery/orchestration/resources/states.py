@@ -14,11 +14,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from bloomery.model.stacks import Action, Status
+from bloomery.model.stacks import STACK_TYPE, Action, Status
 
-__all__ = ["Action", "Status"]  # defined in model.stacks, beside the stored rows
+__all__ = ["STACK_TYPE", "Action", "Status"]  # defined in model.stacks, beside the stored rows
 
-STACK_TYPE: Final = "OS::Heat::Stack"  # in the events of a stack itself
 CHANGED: Final = "state changed"
 CANCELLED_BY_USER: Final = "user triggered cancel"
 STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
