@@ -1,6 +1,7 @@
 """The middleware before routing.
 
-In this order: request id, OPTIONS, other origins, health, empty segments, login, version, body.
+In this order: the orchestration API's mount, OPTIONS, request id, other origins, health, metrics,
+files of agents, pages, empty segments, login, version, body.
 The middleware reads the query and the body itself, within limits, and hides both from Pecan:
 declarations parse the arguments.
 """

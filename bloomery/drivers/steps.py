@@ -57,7 +57,7 @@ def deploy_step(
     argsinfo: dict[str, Any] | None = None,
     resumable: bool = False,
 ) -> Callable[[M], M]:
-    """Offer a method for deploying; arguments as of ``clean_step``.
+    """Offer a method for deploying; arguments as of ``clean_step``, but it may be aborted.
 
     By Ironic's convention the image is written at 80, and the machine boots it at 20.
     """
@@ -93,7 +93,7 @@ def out_of_band_step(argsinfo: dict[str, Any] | None = None) -> Callable[[M], M]
 
 
 def verify_step(priority: int) -> Callable[[M], M]:
-    """Offer a method for the verb manage; it only reads, so it may be repeated.
+    """Offer a method for the verb manage; it may be repeated.
 
     A failure is recorded in the node's history, and the node becomes manageable.
     """

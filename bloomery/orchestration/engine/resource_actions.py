@@ -277,6 +277,7 @@ def step(stack: EngineStack, row: EngineResource) -> None:
 def _handle(
     stack: EngineStack, row: EngineResource, resource: base.Resource, pending: ResourceAction
 ) -> Any:
+    """Call handle_create, handle_update, handle_delete, … and return its token."""
     resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(pending)}", None)
     if pending.action is Action.UPDATE:

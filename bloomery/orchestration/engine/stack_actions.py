@@ -16,7 +16,7 @@ from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.stack.template_side import NOTHING, TemplateSide
+from bloomery.orchestration.stack.template_side import NOTHING, Nothing, TemplateSide
 
 ROLLED_BACK: Final = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.RESTORE})
 
@@ -92,7 +92,7 @@ class StackActions:
         self,
         stack: EngineStack,
         old: TemplateSide,
-        new: Stack | Any,
+        new: Stack | Nothing,
         part: TemplatePart | None = None,
         **extra: Any,
     ) -> None:

@@ -60,7 +60,7 @@ def machines_of(services: Services) -> Callable[[Stack], Machines]:
 
 
 class ServiceMachines:
-    """The machines of the owner of one stack."""
+    """The machines of one stack, as its last caller may see them."""
 
     def __init__(self, services: Services, stack: Stack) -> None:
         self._services, self._stack = services, stack

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors
-from bloomery.model.stacks import MARKED_UNHEALTHY
+from bloomery.model.stacks import MARKED_UNHEALTHY, Action
 from bloomery.orchestration.plan import changes, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.plans import Unknown, Verb
 from bloomery.orchestration.properties.schema import Schema
-from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.stack import Stack
@@ -98,7 +97,11 @@ EXTERNAL: Final = "external_id: left alone"
 
 def no_physical_resource(candidate: Candidate) -> Decision | None:
     record = candidate.record
-    if record is not None and record.action is Doing.DELETE and record.status is Status.IN_PROGRESS:
+    if (
+        record is not None
+        and record.action is Action.DELETE
+        and record.status is Status.IN_PROGRESS
+    ):
         return Decision(Verb.CREATE, "the old one is being deleted")
     if record is not None and record.gone:
         return Decision(Verb.CREATE, f"{record.action} {record.status}: nothing stands behind it")
@@ -148,7 +151,7 @@ def failed(candidate: Candidate) -> Decision | None:
 
 
 def _failed_its_check(record: ResourceState) -> bool:
-    return record.action is Doing.CHECK and record.status is Status.FAILED
+    return record.action is Action.CHECK and record.status is Status.FAILED
 
 
 def ignored_properties(candidate: Candidate) -> Decision | None:

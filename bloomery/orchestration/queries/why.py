@@ -154,24 +154,14 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             }
             for each, wait_cause in waits
         ],
-        "failed": [
-            {
-                **_place(each, subtree),
-                "state": f"{each.action}_{each.status}",
-                "reason": each.reason,
-                "node": tree.ask(nodes_why.outline, each.physical_id),
-            }
-            for each in failed[:_MOST]
-        ],
+        "failed": [{**tree.outline(each), "reason": each.reason} for each in failed[:_MOST]],
         "drifted": drifted,
         "leaving": [_place(each, subtree) for each in leaving[:_MOST]],
         "leftover": [
             {
-                **_place(each, subtree),
+                **tree.outline(each),
                 "type": each.type,
-                "state": f"{each.action}_{each.status}",
                 "physical_resource_id": each.physical_id,
-                "node": tree.ask(nodes_why.outline, each.physical_id),
             }
             for each in leftovers[:_MOST]
         ],
@@ -199,6 +189,14 @@ class _Tree:
     row: Stack
     stacks: Mapping[str, Stack]
     resources: Mapping[str, StoredResource]
+
+    def outline(self, resource: StoredResource) -> Json:
+        """Return where a resource stands, its state, and what its node does, if it is one."""
+        return {
+            **_place(resource, self.stacks),
+            "state": f"{resource.action}_{resource.status}",
+            "node": self.ask(nodes_why.outline, resource.physical_id),
+        }
 
     def ask(self, explain: Callable[[StackContext, str], Json], uuid: str | None) -> Json | None:
         """Return the why of an object; None: there is none, or the caller may not read it."""

@@ -52,7 +52,7 @@ from bloomery.orchestration.template.entries import ResourceDefinition
 from bloomery.orchestration.template.view import Walked
 from bloomery.outcome import Again, Outcome, WaitForCall
 
-__all__ = ["Action", "Status"]  # defined in states; other modules import them from here
+__all__ = ["Action", "Status"]  # defined in model.stacks; plug-ins import them from here
 
 LONGEST_LOOK_S: Final = 60.0
 

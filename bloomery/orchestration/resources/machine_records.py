@@ -31,8 +31,8 @@ from bloomery.orchestration.resources.stepwise import MARKS, Step
 NODE: Final = "node_uuid"
 ADDRESS: Final = "address"
 CHANGED: Final = "changed"  # the properties that an update changes
-PORTGROUP: Final = "portgroup_uuid"
-FIELDS: Final = {"node": NODE, "portgroup": PORTGROUP}  # of properties with another name
+GROUP: Final = "portgroup_uuid"
+FIELDS: Final = {"node": NODE, "portgroup": GROUP}  # of properties with another name
 
 NODE_OF: Final = Schema(
     Type.STRING, "UUID or name of the node.", required=True, drift=Drift.FIELD, plans=Plans.NODE
@@ -140,7 +140,7 @@ class MachineRecord(stepwise.Stepwise):
                 values[field] = self.machines.get_node(value)["uuid"]
             elif field == "steps":  # the API requires ``args`` in each step
                 values[field] = [each | {"args": each.get("args") or {}} for each in value]
-            elif field == PORTGROUP:
+            elif field == GROUP:
                 record = self.machines.find(machines.PORTGROUP, value)
                 if record is None:
                     raise errors.EntityNotFound(entity=machines.PORTGROUP, name=value)

@@ -1,9 +1,9 @@
 """The interface of resources to the bare-metal service, as ``children`` is to child stacks.
 
-Each call has the rights of the stack owner and the newest microversion of the bare-metal API.  No
-call waits: for an object that another caller has locked it raises ``Busy``.  Values are maps with
-the field names of that API.  Kinds derive the UUIDs of new objects from their own UUID, so that a
-repeated create makes no second object.
+Each call has the rights of the caller whose order was accepted last, and the newest microversion of
+the bare-metal API.  No call waits: for an object that another caller has locked it raises ``Busy``.
+Values are maps with the field names of that API.  Kinds derive the UUIDs of new objects from their
+own UUID, so that a repeated create makes no second object.
 
     try:
         node = machines.get_node("rack-1-u7")
@@ -54,9 +54,9 @@ class Queued(Busy):
 
 
 class Machines(Protocol):
-    """The nodes and their records that the owner of a stack may see.
+    """The nodes and their records that the last caller of a stack may see.
 
-    Each call raises Busy, Forbidden, and the errors of the API operation; an object that the owner
+    Each call raises Busy, Forbidden, and the errors of the API operation; an object that the caller
     may not see is not found.  A noun is a constant of this module, such as ``PORT``.
     """
 

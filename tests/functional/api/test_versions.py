@@ -118,7 +118,7 @@ def test_root_names_one_version(api):
         "links": [{"href": "http://localhost/v1/", "rel": "self"}],
         "status": "CURRENT",
         "min_version": "1.1",
-        "version": "1.115",  # the one place that names the newest
+        "version": "1.115",
     }
     assert found["default_version"] == version
     assert found["versions"] == [version]
