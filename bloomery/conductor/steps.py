@@ -101,7 +101,8 @@ def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]
     steps = []
     for user_step, place in _placed(task, phase, user_steps):
         unknown = Step(interface=user_step["interface"], step=user_step["step"], child=place.child)
-        step = place.find(user_step) or unknown
+        offered = place.find(user_step)
+        step = unknown if offered is None else replace(offered, argsinfo=offered.argsinfo or {})
         args = task.runtime.sealer.seal(dict(user_step.get("args") or {}))
         steps.append(replace(step, args=args))
     return steps

@@ -145,16 +145,19 @@ def test_step_that_is_not_abortable_is_the_last_one(stage, node):
 
 
 @pytest.mark.parametrize(
-    ("args", "sentence"),
+    ("step", "args", "sentence"),
     [
-        ({}, "missing arguments: settings"),
-        ({"settings": [], "x": 1}, "unexpected arguments: x"),
+        ("bios.apply_configuration", {}, "missing arguments: settings"),
+        ("bios.apply_configuration", {"settings": [], "x": 1}, "unexpected arguments: x"),
+        ("bios.factory_reset", {"x": 1}, "unexpected arguments: x"),
+        ("power.power_on", {"x": 1}, "unexpected arguments: x"),
     ],
 )
-def test_arguments_are_looked_at_before_the_step_runs(stage, node, args, sentence):
-    step = {"interface": "bios", "step": "apply_configuration", "args": args}
-    shown = service(stage, node, step, state="service failed")
-    assert f"step bios.apply_configuration has {sentence}" in shown["last_error"]
+def test_arguments_are_looked_at_before_the_step_runs(stage, node, step, args, sentence):
+    interface, name = step.split(".")
+    order = {"interface": interface, "step": name, "args": args}
+    shown = service(stage, node, order, state="service failed")
+    assert f"step {step} has {sentence}" in shown["last_error"]
     assert stage.care(node) == (True, "service failure")
 
 
