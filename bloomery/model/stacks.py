@@ -205,7 +205,7 @@ class StoredResource:
         return self.action not in UNBORN and not failed
 
     @property
-    def gone(self) -> bool:
+    def has_no_object(self) -> bool:
         """Whether the resource has no real object: never created, or deleted."""
         deleted = self.action is Action.DELETE and self.status is Status.COMPLETE
         return deleted or self.action is Action.INIT

@@ -292,9 +292,9 @@ class Traversal:
         if row is None:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
-        elif row.gone and row.action is Action.DELETE:
+        elif row.has_no_object and row.action is Action.DELETE:
             row = self.stack.replace_deleted(row)  # deleted first, or by an earlier traversal
-        if row.gone:
+        if row.has_no_object:
             self._create(key, row)
             return
         if self._pauses(key, row, Action.UPDATE, "pre-update"):
@@ -373,7 +373,7 @@ class Traversal:
     def _retarget(self, row: EngineResource) -> None:
         """Switch a resource to the template of this traversal."""
         row.context = self.stack.context()
-        before = () if row.gone else row.requires  # needed until the action has ended
+        before = () if row.has_no_object else row.requires  # needed until the action has ended
         row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
         row.has_secret = row.has_secret or self.stack.hides
         row.set_template(*self.stack.target)
@@ -391,7 +391,7 @@ class Traversal:
         stack = self.stack
         if row is None or (stack.current_rows.get(row.name) is row):
             self._finish(key, None)
-        elif row.gone:
+        elif row.has_no_object:
             self._cleaned(key, row)
         elif not self._pauses(key, row, Action.DELETE, "pre-delete"):
             keep = self.graph.vertices[key].keep or bool(self.graph.extra.get("abandon"))
@@ -452,9 +452,9 @@ def _allows(row: EngineResource, action: Action) -> bool:
     """
     if action is Action.SUSPEND:
         again = row.action is Action.SUSPEND and row.status is Status.FAILED
-        complete = row.status is Status.COMPLETE and not row.gone
+        complete = row.status is Status.COMPLETE and not row.has_no_object
         return complete or again
     if action is Action.RESUME:
         suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
         return suspended or row.action in MAYBE_SUSPENDED
-    return action is not Action.CHECK or not row.gone
+    return action is not Action.CHECK or not row.has_no_object

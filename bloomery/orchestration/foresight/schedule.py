@@ -121,7 +121,9 @@ def _does_nothing(action: Action) -> bool:
     """Return whether nothing happens, or only the row of a failed creation is deleted."""
     record = action.record
     if action.verb is Verb.DELETE and record is not None:
-        return record.gone or (record.physical_id is None and record.status is Status.FAILED)
+        return record.has_no_object or (
+            record.physical_id is None and record.status is Status.FAILED
+        )
     return action.verb is Verb.UNCHANGED
 
 

@@ -103,7 +103,7 @@ def no_physical_resource(candidate: Candidate) -> Decision | None:
         and record.status is Status.IN_PROGRESS
     ):
         return Decision(Verb.CREATE, "the old one is being deleted")
-    if record is not None and record.gone:
+    if record is not None and record.has_no_object:
         return Decision(Verb.CREATE, f"{record.action} {record.status}: nothing stands behind it")
     return None
 
@@ -234,7 +234,7 @@ def compare_live(candidate: Candidate, resource: Resource) -> Decision | None:
     """
     record, sides = resource.record, (candidate.old, candidate.new)
     is_external = any(each is not None and each.external_id is not None for each in sides)
-    if record.gone or is_external or not candidate.same_kind:
+    if record.has_no_object or is_external or not candidate.same_kind:
         return None
     try:
         if reason := resource.reason_to_replace():

@@ -60,7 +60,7 @@ def expect_changes(builder: PlanBuilder) -> None:
     """Leave each existing resource to the traversal, with a vertex to delete it if replaced."""
     for key, candidate in candidates(builder):
         record, planned = candidate.record, builder.actions[key]
-        is_gone = record is not None and record.gone
+        is_gone = record is not None and record.has_no_object
         verb, certain = (planned.verb, True) if is_gone else (Verb.UNCHANGED, False)
         builder.actions[key] = replace(planned, verb=verb, record=record, certain=certain)
         if not is_gone or key.name in builder.old.definitions:  # its creation may still run
@@ -104,7 +104,7 @@ def _choose_row(builder: PlanBuilder, name: str) -> None:
 
 
 def _usable(record: ResourceState) -> bool:
-    return not record.gone and record.status is Status.COMPLETE
+    return not record.has_no_object and record.status is Status.COMPLETE
 
 
 # --------------------------------------------------------------------------------------- clean
@@ -119,7 +119,7 @@ def add_ends(builder: PlanBuilder) -> None:
     for name, row in builder.records.items():
         replacement = builder.actions.get(Key(name, MAKE))
         if replacement is None:
-            if row is not None and row.gone:
+            if row is not None and row.has_no_object:
                 reason = EMPTY
             elif builder.rollback:
                 reason = ROLLED_BACK
@@ -135,7 +135,7 @@ def add_ends(builder: PlanBuilder) -> None:
             if record is None or record is builder.records.get(name):
                 continue
             newest = builder.rollback and record is current.get(name)
-            reason = EMPTY if record.gone else ROLLED_BACK if newest else LEFT_OVER
+            reason = EMPTY if record.has_no_object else ROLLED_BACK if newest else LEFT_OVER
             _delete(builder, Key(name, CLEAN, record.uuid), record, reason)
 
 

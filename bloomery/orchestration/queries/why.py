@@ -332,13 +332,13 @@ def _list_leftovers(
     subtree: Mapping[str, Stack], stored: Sequence[StoredResource]
 ) -> list[StoredResource]:
     """Return replaced resources that still exist, with the resources of their child stacks."""
-    leftovers = [each for each in stored if not each.is_current and not each.gone]
+    leftovers = [each for each in stored if not each.is_current and not each.has_no_object]
     owners = {each.physical_id for each in leftovers}
     below = [uuid for uuid in subtree if uuid in owners]
     for uuid in below:
         below += [each.uuid for each in subtree.values() if each.owner_uuid == uuid]
     members = [each for each in stored if each.stack_uuid in below and each.is_current]
-    return leftovers + [each for each in members if not each.gone]
+    return leftovers + [each for each in members if not each.has_no_object]
 
 
 def _shortage_advice(ctx: StackContext, resources: Sequence[StoredResource]) -> str:
