@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor import recovery, states
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
+from bloomery.conductor.workers import Slot
 from bloomery.db import conductors, locks
 from bloomery.db.tables import STEP_RUNS
 from bloomery.drivers.base import DriverTask
@@ -133,7 +135,14 @@ def test_a_full_pool_takes_the_orphan_up_later(make_site: MakeSite, monkeypatch)
     script.add("deploy", "one")
     site = make_site(registry=script.registry(), workers_pool_size=3)
     node = orphan(site)
-    slots = [site.runtime.workers.slot() for _ in range(3)]
+    slots: list[Slot] = []
+
+    def take_one() -> bool:
+        with contextlib.suppress(errors.NoFreeConductorWorker):  # the start's own work has it
+            slots.append(site.runtime.workers.slot())
+        return len(slots) == 3
+
+    wait_for(take_one, "every worker to be taken")
     recovery.adopt(site.runtime, node)
     assert site.node(node).provision_state == "deploying"
     for slot in slots:
