@@ -14,48 +14,48 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_580,
-    "lines of the tests": 135_204,  # the private parts of oslo.messaging are named
-    "lines of bloomery": 3510,  # the words of a TLS mismatch moved from drivers to fetching
-    "lines of bloomery/api": 8533,  # what the document of stacks says
+    "lines of the product": 114_576,
+    "lines of the tests": 135_232,  # the private parts of oslo.messaging are named
+    "lines of bloomery": 3527,  # the words of a TLS mismatch moved from drivers to fetching
+    "lines of bloomery/api": 8534,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
     "lines of bloomery/cmd": 2132,  # the service of `template run`
-    "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
+    "lines of bloomery/conductor": 10_563,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
     "lines of bloomery/db": 8333,
-    "lines of bloomery/drivers": 15_571,  # BootNext, settings that are not stored
+    "lines of bloomery/drivers": 15_555,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2083,
     "lines of bloomery/inspection": 2105,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4378,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4174,  # a row knows whether its object is gone
+    "lines of bloomery/model": 4191,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5193,
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3331,
-    "lines of bloomery/orchestration/foresight": 1224,  # it alone judges before a traversal
-    "lines of bloomery/orchestration/plan": 1559,
+    "lines of bloomery/orchestration/engine": 3332,
+    "lines of bloomery/orchestration/foresight": 1226,  # it alone judges before a traversal
+    "lines of bloomery/orchestration/plan": 1562,
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9254,  # reasons of states moved here
-    "lines of bloomery/orchestration/engine_host": 1905,
-    "lines of bloomery/orchestration/orders": 3156,
-    "lines of bloomery/orchestration/queries": 1501,
+    "lines of bloomery/orchestration/resources": 9253,  # reasons of states moved here
+    "lines of bloomery/orchestration/engine_host": 1890,
+    "lines of bloomery/orchestration/orders": 3144,
+    "lines of bloomery/orchestration/queries": 1499,
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6180,
     "lines of bloomery/rpc": 2496,
     "lines of bloomery/web": 56,
     "files of the product": 696,
-    "functions": 7528,
+    "functions": 7531,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
-    "one-caller helpers": 486,
+    "one-caller helpers": 485,
     "moves of get": 39,
     "moves of put": 144,  # an event has the cause, so that pages need not reckon it
-    "moves of create": 314,
+    "moves of create": 315,
     "moves of engine's create": 615,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 327,
+    "moves of update": 328,
     "moves of engine's update": 940,  # the same
     "files of get": 22,
     "files of put": 55,

@@ -45,10 +45,9 @@ class Engine:
 
     def wait_for_rest(self) -> None:
         def is_idle() -> bool:
-            locks = trees.rows_of(self.db, tables.STACK_LOCKS)
-            return not trees.rows_of(self.db, tables.STACK_ORDERS) and not any(
-                lock.engine_id for lock in locks
-            )
+            if trees.rows_of(self.db, tables.STACK_ORDERS):
+                return False  # looked at first: whoever takes an order has the lock by then
+            return not any(lock.engine_id for lock in trees.rows_of(self.db, tables.STACK_LOCKS))
 
         wait_for(is_idle, "all trees to rest")
 
