@@ -93,7 +93,7 @@ class Suite(NamedTuple):
 
 STYLE: Final = "ruff check . && ruff format --check . && tools/check_words.py && reno -q lint"
 MEASURED: Final = ",".join(  # rooms whose every branch a test should take
-    f"bloomery/orchestration/{room}" for room in ("graph", "plan", "foresight", "template")
+    f"bloomery.orchestration.{room}" for room in ("graph", "plan", "foresight", "template")
 )
 COVERAGE: Final = (
     f"coverage run --branch --source={MEASURED} --data-file=build/coverage"
