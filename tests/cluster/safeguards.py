@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bloomery.conductor import recovery
 from bloomery.conductor.lease import Lease
-from bloomery.conductor.periodics.leases import Leases
+from bloomery.conductor.periodics import leases
 from bloomery.conductor.runner import Flow
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes
@@ -34,9 +34,7 @@ def _own_only_off() -> None:
 
 def _burial_off() -> None:
     """Nobody frees what a dead conductor held."""
-    for name in ("_fence_out", "_fence_out_all"):
-        if hasattr(Leases, name):
-            setattr(Leases, name, lambda self, _peers: 0)
+    leases._fence_out = lambda conn, peer: 0
 
 
 def _journal_off() -> None:
