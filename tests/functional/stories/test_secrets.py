@@ -47,6 +47,7 @@ SHOWN = {
 }  # fmt: skip
 SOAP = [{"url": f"https://alice:{URL_PASSWORD}@files.test/soap"}]
 ARGS = {"admin_password": STEP_PASSWORD, "soap": SOAP}
+ANY_ARGS = {name: {"description": "for the soap", "required": False} for name in ARGS}
 WASH = {"interface": "deploy", "step": "wash", "args": ARGS}
 
 
@@ -132,8 +133,7 @@ def traces(text):
 def life(stage, script, answers, caplog):
     """A node that has lived, with everything that was said meanwhile."""
     caplog.set_level(logging.DEBUG)
-    given = {name: {"description": "for the soap", "required": False} for name in ARGS}
-    script.add("service", "wash", in_turn(WaitForCall(reason="soaking")), argsinfo=given)
+    script.add("service", "wash", in_turn(WaitForCall(reason="soaking")), argsinfo=ANY_ARGS)
     script.add("deploy", "deploy")
     node = enrol(stage)
     live(stage, script, node)
@@ -250,7 +250,7 @@ def test_step_reads_its_secret_argument(stage, script):
 
 
 def test_step_that_waits_shows_stars(stage, script):
-    script.add("service", "wash", in_turn(WaitForCall(reason="soaking")))
+    script.add("service", "wash", in_turn(WaitForCall(reason="soaking")), argsinfo=ANY_ARGS)
     node = stage.bring_to("active")
     stage.ask(node, "service", service_steps=[WASH])
     shown = stage.wait_for(node, "service wait")
