@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 114_576,
-    "lines of the tests": 135_231,  # the private parts of oslo.messaging are named
+    "lines of the tests": 135_252,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3527,  # the words of a TLS mismatch moved from drivers to fetching
     "lines of bloomery/api": 8534,  # what the document of stacks says
     "lines of bloomery/cli": 8877,

@@ -9,6 +9,7 @@ import sushy
 
 from bloomery import errors
 from bloomery.drivers.redfish import tasks
+from bloomery.drivers.redfish.session import SessionAuth
 
 WHAT = "change the volumes"
 
@@ -61,3 +62,23 @@ def test_a_task_that_fails_says_why_without_secrets(facts):
 def test_a_task_is_known_by_the_path_of_its_location(location, path):
     answer = SimpleNamespace(status_code=202, content=b"", headers={"Location": location})
     assert tasks.monitor(answer) == path
+
+
+@pytest.mark.parametrize(
+    ("location", "ended"),
+    [("http://bmc/s/1", [("DELETE", "/s/1")]), ("/s/1", [("DELETE", "/s/1")]), ("http://[", [])],
+)
+def test_a_session_is_ended_by_the_path_of_its_location(location, ended):
+    answer = SimpleNamespace(headers={"X-Auth-Token": "t", "Location": location})
+    requests = []
+    auth = SessionAuth.__new__(SessionAuth)
+    auth._root_resource, auth._account = SimpleNamespace(json={}), SimpleNamespace(root="/")
+    auth._username = auth._password = "x"
+    call = SimpleNamespace(bmc=SimpleNamespace(sessions=set()))
+    auth._wire = SimpleNamespace(call=call, hang_up=lambda: None)
+    auth._connector = SimpleNamespace(
+        post=lambda url, data: answer, _once=lambda *request: requests.append(request)
+    )
+    auth._open_session()
+    auth.give_back()
+    assert requests == ended
