@@ -19,7 +19,6 @@ successor grants no new one.  After an answer of the BMC a new silence has a new
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -110,7 +109,7 @@ class Flow:
 
 def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
     """Return a flow over ``planned`` at its first step; nothing is written yet."""
-    flow_id = str(uuid.uuid4())
+    flow_id = rows.ordered_uuid()
     listed = planned or [_NOTHING]  # a flow without a row would be lost with its conductor
     runs = [
         StepRun(

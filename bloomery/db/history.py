@@ -27,12 +27,13 @@ def insert(conn: sa.Connection, entry: HistoryEntry) -> None:
     conn.execute(_INSERT, {name: getattr(entry, name) for name in _COLUMNS})
 
 
-def find_known(conn: sa.Connection, uuids: Sequence[str]) -> set[str]:
-    """Return those of ``uuids`` that are entries of any node."""
+def find_known(conn: sa.Connection, node_uuid: str, uuids: Sequence[str]) -> set[str]:
+    """Return those of ``uuids`` that are entries of the node."""
+    known = sa.select(_T.uuid).where(_T.node_uuid == node_uuid)
     return {
         uuid
         for part in upserts.chunks(uuids)
-        for uuid in conn.execute(sa.select(_T.uuid).where(_T.uuid.in_(part))).scalars()
+        for uuid in conn.execute(known.where(_T.uuid.in_(part))).scalars()
     }
 
 
@@ -50,15 +51,17 @@ def list_rows(
     node_uuid: str,
     page: Page = OLDEST_FIRST,
 ) -> Sequence[sa.RowMapping]:
-    """Return the entries of a node.  Raises NodeHistoryNotFound when the marker is unknown."""
+    """Return the entries of a node.  Raises NodeHistoryNotFound unless the marker is one."""
+    of_node = _T.node_uuid == node_uuid
     query = pagination.keyset(
         conn,
-        _WHOLE.where(_T.node_uuid == node_uuid),
+        _WHOLE.where(of_node),
         NODE_HISTORY,
         page.sort_key,
         page.descending,
         page.marker,
         lambda unknown: errors.NodeHistoryNotFound(history=unknown),
+        visible=(of_node,),
     )
     return conn.execute(query.limit(page.limit)).mappings().all()
 

@@ -76,6 +76,15 @@ def _of_node(**more: Any) -> sa.Column[str]:
     )
 
 
+def _where_set(name: str) -> dict[str, Any]:
+    """Return the option of an index without the rows that are null there.
+
+    Those of nodes do so on PostgreSQL, too, whose dialect is imported only if it is used.  MariaDB
+    indexes every row.
+    """
+    return {"sqlite_where": sa.column(name).is_not(None)}
+
+
 CHASSIS = _table("chassis", _uuid(), _text("description"), _json("extra"))
 
 ALLOCATIONS = _table(
@@ -102,18 +111,15 @@ NODES = _table(
     _json("driver_internal_info"),
     _json("properties"),
     _json("instance_info"),
-    _text("instance_uuid", 36, unique=True),
-    _text("instance_name", index=True),
+    _text("instance_uuid", 36),
+    _text("instance_name"),
     _json("extra"),
-    sa.Column("chassis_uuid", sa.String(36), sa.ForeignKey("chassis.uuid"), index=True),
+    sa.Column("chassis_uuid", sa.String(36), sa.ForeignKey("chassis.uuid")),
     sa.Column(
-        "allocation_uuid",
-        sa.String(36),
-        sa.ForeignKey("allocations.uuid", ondelete="SET NULL"),
-        index=True,
+        "allocation_uuid", sa.String(36), sa.ForeignKey("allocations.uuid", ondelete="SET NULL")
     ),
-    _text("parent_node", 36, index=True),
-    _text("resource_class", 80, index=True),
+    _text("parent_node", 36),
+    _text("resource_class", 80),
     _text("conductor_group", nullable=False, index=True),
     _text("conductor_affinity"),
     _flag("automated_clean", nullable=True),
@@ -121,11 +127,11 @@ NODES = _table(
     sa.Column("protected_reason", LongText),
     _flag("retired"),
     sa.Column("retired_reason", LongText),
-    _text("owner", index=True),
-    _text("lessee", index=True),
+    _text("owner"),
+    _text("lessee"),
     sa.Column("description", LongText),
     _json("network_data"),
-    _text("shard", index=True),
+    _text("shard"),
     _flag("disable_power_off"),
     _flag("maintenance"),
     sa.Column("maintenance_reason", LongText),
@@ -160,7 +166,7 @@ NODES = _table(
     _text("boot_mode", 15),
     _flag("secure_boot", nullable=True),
     _text("health", 15),
-    _text("reservation", index=True),
+    _text("reservation"),
     _text("reserved_for"),
     _time("reserved_at"),
     _time("maintenance_at"),
@@ -168,7 +174,15 @@ NODES = _table(
     sa.Index(
         "ix_nodes_allocatable", "resource_class", "provision_state", "instance_uuid", "uuid"
     ),  # a free node of a class is found from a random UUID on, without a look at the others
-)
+    sa.Index("uq_nodes_instance_uuid", "instance_uuid", unique=True, **_where_set("instance_uuid")),
+    *(
+        sa.Index(f"ix_nodes_{name}", name, **_where_set(name))
+        for name in (
+            "instance_name", "chassis_uuid", "allocation_uuid", "parent_node", "owner", "lessee",
+            "shard", "reservation",
+        )
+    ),
+)  # fmt: skip
 
 NODE_TRAITS = sa.Table(
     "node_traits",
@@ -345,7 +359,7 @@ ERASURES = _table("erasures", _uuid(), _of_node(), _json("proof"))
 
 NODE_HISTORY = _table(
     "node_history",
-    _uuid(),
+    _text("uuid", 36, nullable=False),  # found among the entries of its node
     _of_node(),
     _text("conductor"),
     _text("severity", 10, nullable=False),
@@ -642,7 +656,7 @@ EVENTS = sa.Table(
     sa.Column("number", sa.BigInteger),  # given after the commit; SQLite goes by id
     _text("owner"),
     _text("lessee"),
-    sa.Index("ix_events_number_id", "number", "id"),
+    sa.Index("ix_events_number_id", "number", "id", **_where_set("number")),  # whole on servers
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
     sqlite_autoincrement=True,  # numbers of trimmed rows are never used again

@@ -134,7 +134,7 @@ def bring_past(ctx: Context, ident: str, documents: Sequence[Json], inspected: J
                 reason=f"cannot bring the past of node {errors.name_of(node)}, which is not in "
                 "maintenance: only an imported node that has not been taken over gets one",
             )
-        there = history.find_known(conn, [entry.uuid for entry in entries])
+        there = history.find_known(conn, uuid, [entry.uuid for entry in entries])
         for entry in entries:
             if entry.uuid not in there:
                 history.insert(conn, entry)

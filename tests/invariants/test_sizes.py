@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_576,
-    "lines of the tests": 135_252,  # the private parts of oslo.messaging are named
+    "lines of the product": 114_657,
+    "lines of the tests": 135_380,  # the private parts of oslo.messaging are named
     "lines of bloomery": 3527,  # the words of a TLS mismatch moved from drivers to fetching
     "lines of bloomery/api": 8534,  # what the document of stacks says
     "lines of bloomery/cli": 8877,
     "lines of bloomery/cmd": 2132,  # the service of `template run`
-    "lines of bloomery/conductor": 10_563,  # timers that a simulation calls
+    "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
     "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
-    "lines of bloomery/db": 8333,
+    "lines of bloomery/db": 8415,  # indexes leave out empty columns by a revision
     "lines of bloomery/drivers": 15_555,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2083,
@@ -47,12 +47,12 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6180,
     "lines of bloomery/rpc": 2496,
     "lines of bloomery/web": 56,
-    "files of the product": 696,
-    "functions": 7531,
+    "files of the product": 697,
+    "functions": 7536,
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 485,
     "moves of get": 39,
-    "moves of put": 144,  # an event has the cause, so that pages need not reckon it
+    "moves of put": 145,  # an event has the cause, and a flow an ordered key
     "moves of create": 315,
     "moves of engine's create": 615,  # a stack reads its values in the file that the API uses, too
     "moves of update": 328,
