@@ -1,6 +1,7 @@
-"""Metrics: declared here, sent through ironic-lib's metrics API, exported to Prometheus.
+"""Metrics: declared here, sent as to ironic-lib's ``MetricLogger``, exported to Prometheus.
 
-Only this module knows ironic-lib (retired upstream), by its ``MetricLogger`` interface.
+ironic-lib itself, retired upstream, is not imported: 20 modules come with it, and pkg_resources
+where setuptools is older than 82.
 
     METRICS.send_counter("api_requests:GET:200", 1)
     with METRICS.timer("lock_wait"):
@@ -12,16 +13,17 @@ in that API, and exported in seconds, as in Prometheus.  A ``Gauge`` is read at 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import prometheus_client
 import sqlalchemy as sa
-from ironic_lib import metrics
 from prometheus_client import exposition, multiprocess
 from prometheus_client.core import GaugeMetricFamily
 
@@ -114,13 +116,12 @@ class SeriesGauges(NamedTuple):
 AnyGauge: TypeAlias = Gauge | SeriesGauges
 
 
-class Exporter(metrics.MetricLogger):  # type: ignore[misc]
+class Exporter:
     """Collect metrics in a Prometheus registry; ``on_timer`` is told of each timer, too."""
 
     on_timer: Callable[[str, float], None] | None = None
 
     def __init__(self) -> None:
-        super().__init__()
         self.registry = prometheus_client.CollectorRegistry()
         self._metrics: dict[str, Any] = {}
         for name, metric in DECLARED.items():
@@ -140,16 +141,23 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
         series = self._metrics[metric]
         return series.labels(*labels) if labels else series
 
-    def _gauge(self, name: str, value: float) -> None:
-        raise NotImplementedError(f"{name}: gauges are watched, not sent")
-
-    def _counter(self, name: str, value: float, sample_rate: float | None = None) -> None:
+    def send_counter(self, name: str, value: float) -> None:
         self._series(name).inc(value)
 
-    def _timer(self, name: str, value: float) -> None:
+    def send_timer(self, name: str, value: float) -> None:
+        """Record a duration in milliseconds."""
         self._series(name).observe(value / 1000)
         if self.on_timer is not None:
             self.on_timer(name, value)
+
+    @contextlib.contextmanager
+    def timer(self, name: str) -> Iterator[None]:
+        """Record the duration of the block, however it ends."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.send_timer(name, (time.perf_counter() - began) * 1000)
 
 
 class _Watch:

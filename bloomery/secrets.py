@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from oslo_utils import strutils
 
 from bloomery import boot_files, errors, key_file, signatures
 from bloomery.model.rules import attributes
@@ -34,21 +33,6 @@ if TYPE_CHECKING:
 
 MASK: Final = attributes.MASK
 SEALED: Final = attributes.SEALED
-_WORDS: Final = (
-    *strutils._SANITIZE_KEYS,  # noqa: SLF001  the two lists must agree
-    "hex_kg_key",
-    "snmp_community",
-    "api_key",
-    "apikey",
-    # of drivers that are not here, and of users' own keys
-    "auth_key",
-    "access_key",
-    "priv_key",
-    "encryption_key",
-    "passwd",
-    "pwd",
-    "credential",
-)
 _SHOWN: Final = "shown"  # of a sealed URL
 _SEALED_PARTS: Final = (SEALED, "token", _SHOWN)
 _SEALED_TEXT: Final = re.compile(  # in JSON text, or in text inside it: quotes are escaped there
@@ -63,14 +47,20 @@ _TOKEN_BYTES: Final = 32
 _MOST_LEVELS: Final = 100  # depth of masking; no body nests as deep, and orjson's limit is 254
 
 
-def _shortest(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that contain no other word of the list: matches stay the same."""
-    folded = sorted({word.casefold() for word in words})
-    return tuple(word for word in folded if not any(o in word for o in folded if o != word))
-
-
-_SECRET_WORDS: Final = _shortest(_WORDS)
-_MAYBE: Final = _shortest([*_WORDS, SEALED, *_ALSO_MASKED])
+# The words of oslo.utils' list without those that hold another one, and some more.  The list itself
+# is not imported: 420 regular expressions are compiled beside it.
+_SECRET_WORDS: Final = (
+    "admin_pass", "adminpass", "barbicansimplecryptokek", "cephadminkey", "cephclientkey",
+    "cephclusterfsid", "cephmanilaclientkey", "cephmdskey", "cephmonkey", "cephrgwkey",
+    "configdrive", "designaterndckey", "encrypted_key", "fernetkey", "heatauthencryptionkey",
+    "migrationsshkey", "new_pass", "octaviaheartbeatkey", "pacemakerremoteauthkey", "passphrase",
+    "password", "private_key", "rabbitcookie", "secret", "sslkey", "swifthashsuffix", "sys_pswd",
+    "token",
+    "api_key", "apikey", "hex_kg_key", "snmp_community",
+    # of drivers that are not here, and of users' own keys
+    "access_key", "auth_key", "credential", "encryption_key", "passwd", "priv_key", "pwd",
+)  # fmt: skip
+_MAYBE: Final = (*_SECRET_WORDS, SEALED, *_ALSO_MASKED)
 
 
 def _holds(text: str, words: tuple[str, ...]) -> bool:
@@ -126,7 +116,10 @@ def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
     if isinstance(value, list):
         return [_mask_member("", inner, also, levels) for inner in value] if levels else MASK
     if isinstance(value, str) and _holds(value, _SECRET_WORDS):
-        return strutils.mask_password(value, MASK)
+        from oslo_utils import strutils  # late: compiles 420 regular expressions
+
+        masked: str = strutils.mask_password(value, MASK)
+        return masked
     return value
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import click
 
-from bloomery import conf, metrics
+from bloomery import conf, metrics, plugins
 from bloomery.api import openapi, routes
 from bloomery.api.orchestration import description
 from bloomery.api.orchestration import routes as stack_routes
@@ -112,7 +112,7 @@ def resource_kinds() -> Lines:
     yield from _head(
         "Properties of resource types", "Every type with its properties and attributes."
     )
-    for name, load in sorted(kinds.loaders(kinds.GROUP).items()):
+    for name, load in sorted(plugins.loaders(kinds.GROUP).items()):
         declared = load()
         kind = resource_types.schema_document(name, declared, with_description=True)
         for each, facts in kind["properties"].items():

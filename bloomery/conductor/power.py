@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.conductor import runner, states, steps, tasks, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
@@ -114,7 +112,7 @@ def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
 
 def _takes_power_from_parent(node: Node) -> bool:
     own = node.driver_info.get("has_dedicated_power_supply", False)
-    return not strutils.bool_from_string(own)
+    return not parsing.boolean(own)
 
 
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:

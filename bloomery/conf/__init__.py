@@ -10,11 +10,12 @@ Names are those of ``ironic.conf`` where the meaning is the same.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
-import typing
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from oslo_config import cfg
 
@@ -101,16 +102,17 @@ class Conf:
 
 
 GROUPS: Final[dict[str, type[Any]]] = {
-    "DEFAULT" if name == "default" else name: kind
-    for name, kind in typing.get_type_hints(Conf).items()
+    "DEFAULT" if group.name == "default" else group.name: cast("type[Any]", group.default_factory)
+    for group in dataclasses.fields(Conf)
 }
 
 
 def register(source: cfg.ConfigOpts) -> None:
-    for group, declared in GROUPS.items():
-        source.register_opts(options(declared), group=None if group == "DEFAULT" else group)
+    for group, opts in list_opts():
+        source.register_opts(opts, group=None if group == "DEFAULT" else group)
 
 
+@functools.cache
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the options by group, for oslo.config's sample generator."""
     return [(group, options(declared)) for group, declared in GROUPS.items()]

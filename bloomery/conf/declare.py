@@ -12,22 +12,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import typing
 from collections import ChainMap
 from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg, types
 
-_TYPES: dict[Any, Any] = {
-    str: cfg.StrOpt,
-    str | None: cfg.StrOpt,
-    bool: cfg.BoolOpt,
-    int: cfg.IntOpt,
-    int | None: cfg.IntOpt,
-    float: cfg.FloatOpt,
-    tuple[str, ...]: cfg.ListOpt,
-    dict[str, str]: cfg.DictOpt,
+_TYPES: dict[Any, Any] = {  # by annotation, whose evaluation costs as much as all the rest
+    "str": cfg.StrOpt,
+    "str | None": cfg.StrOpt,
+    "bool": cfg.BoolOpt,
+    "int": cfg.IntOpt,
+    "int | None": cfg.IntOpt,
+    "float": cfg.FloatOpt,
+    "tuple[str, ...]": cfg.ListOpt,
+    "dict[str, str]": cfg.DictOpt,
 }
 _REFERENCES = ("file", "credential")
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"  # set by systemd
@@ -66,9 +65,9 @@ def option(
 
 def options(declared: type[Any]) -> list[cfg.Opt]:
     """Return the oslo.config options of ``declared``."""
-    hints, opts = typing.get_type_hints(declared), []
+    opts = []
     for field in dataclasses.fields(declared):
-        facts, kind = field.metadata, _TYPES[hints[field.name]]
+        facts, kind = field.metadata, _TYPES[field.type]
         more: dict[str, Any] = {
             "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],
         }  # fmt: skip

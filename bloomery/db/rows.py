@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 
 from bloomery import errors
 
@@ -84,6 +83,8 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
         if dialect.name in ("mysql", "mariadb"):
+            from sqlalchemy.dialects import mysql  # late: a site has one database
+
             return dialect.type_descriptor(mysql.DATETIME(fsp=6))
         return dialect.type_descriptor(sa.DateTime())
 
@@ -92,6 +93,20 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class LongText(sa.types.TypeDecorator[str]):
+    """Text of any length, on every database."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name in ("mysql", "mariadb"):
+            from sqlalchemy.dialects import mysql
+
+            return dialect.type_descriptor(mysql.LONGTEXT())
+        return dialect.type_descriptor(sa.Text())
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 
-from bloomery.db.rows import UtcTime
+from bloomery.db.rows import LongText, UtcTime
 
 METADATA = sa.MetaData(
     naming_convention={
@@ -25,7 +24,6 @@ METADATA = sa.MetaData(
 )
 
 
-LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -40,8 +38,6 @@ def _table(name: str, *items: sa.Column[Any] | sa.schema.SchemaItem, **more: Any
         sa.Column("id", BigId, primary_key=True, autoincrement=True),
         *items,
         *stamps,
-        mysql_engine="InnoDB",
-        mysql_charset="utf8mb4",
         **more,
     )
 
@@ -194,8 +190,6 @@ NODE_TRAITS = sa.Table(
         primary_key=True,
     ),
     sa.Column("trait", sa.String(255), primary_key=True),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 PORTGROUPS = _table(
@@ -369,7 +363,7 @@ NODE_HISTORY = _table(
     _text("project"),
     _text("state", 15),
     _text("target_provision_state", 15),
-    sa.Column("duration_seconds", sa.Float().with_variant(mysql.DOUBLE(asdecimal=False), "mysql")),
+    sa.Column("duration_seconds", sa.Float().with_variant(sa.Double(), "mysql")),
     _text("request_id", 64),
 )
 
@@ -475,8 +469,6 @@ STACK_TAGS = sa.Table(
     ),
     sa.Column("tag", sa.String(80), primary_key=True, index=True),
     sa.Column("position", sa.Integer, nullable=False),  # tags are told in the order given
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 ENGINES = _table(
@@ -499,8 +491,6 @@ STACK_LOCKS = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False),  # counts the holders
     sa.Column("transactions", sa.BigInteger, nullable=False),  # that the holder has written
     sa.Column("updated_at", UtcTime),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 STACK_ORDERS = _table(
@@ -563,8 +553,6 @@ RESOURCE_DATA = sa.Table(
     sa.Column("key", sa.String(255), primary_key=True),
     sa.Column("value", LongText, nullable=False),  # JSON; sealed if redacted
     sa.Column("redacted", sa.Boolean(create_constraint=False), nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 STACK_DRIFT = sa.Table(
@@ -578,8 +566,6 @@ STACK_DRIFT = sa.Table(
     ),
     sa.Column("differences", LongText, nullable=False),  # JSON: sentence by field
     sa.Column("since", UtcTime, nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 STACK_EVENTS = sa.Table(
@@ -599,8 +585,6 @@ STACK_EVENTS = sa.Table(
     _text("properties_uuid", 36),
     sa.Index("ix_stack_events_stack_uuid_id", "stack_uuid", "id"),
     sa.Index("ix_stack_events_root_uuid_id", "root_uuid", "id"),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 SNAPSHOTS = _table(
@@ -657,8 +641,6 @@ EVENTS = sa.Table(
     _text("owner"),
     _text("lessee"),
     sa.Index("ix_events_number_id", "number", "id", **_where_set("number")),  # whole on servers
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
     sqlite_autoincrement=True,  # numbers of trimmed rows are never used again
 )
 
@@ -667,8 +649,6 @@ EVENT_NUMBERING = sa.Table(
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("last_number", sa.BigInteger, nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 EVENT_CURSORS = sa.Table(
@@ -680,8 +660,6 @@ EVENT_CURSORS = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("updated_at", UtcTime),
     _flag("wants_snapshots", server_default=sa.false()),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 COMMIT_TOKENS = sa.Table(
@@ -689,8 +667,6 @@ COMMIT_TOKENS = sa.Table(
     METADATA,
     sa.Column("token", sa.String(32), primary_key=True),
     sa.Column("is_void", sa.Boolean(create_constraint=False), nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 WEBHOOKS = _table(
@@ -712,6 +688,4 @@ SETTINGS = sa.Table(
     METADATA,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.drivers.base import Boot, DriverTask
 from bloomery.model import capabilities
 
@@ -35,7 +33,7 @@ def is_persistent(task: DriverTask, persistent: bool) -> bool:
         choice = _CHOICES[value]
         return persistent if choice is None else choice
     try:
-        return strutils.bool_from_string(value, strict=True) or persistent
+        return parsing.boolean(value, strict=True) or persistent
     except ValueError:
         raise errors.InvalidParameterValue(
             reason=f"driver_info/{_KEY} takes {', '.join(_CHOICES)}, not {value!r}",

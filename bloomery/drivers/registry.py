@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import stevedore
-
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.conf import Conf
 from bloomery.drivers.autodetect import AutodetectDeploy
 from bloomery.drivers.base import Driver, HardwareType, Interface
@@ -187,18 +185,16 @@ def load(conf: Conf) -> Registry:
     """
     if unknown := unknown_names(conf):
         raise errors.CannotStart(reason="; ".join(unknown))
-    installed = _entry_points(_TYPES)
     names = _installed_names("enabled_hardware_types", conf, _TYPES)
-    types: dict[str, HardwareType] = {name: installed[name]() for name in names}
+    types: dict[str, HardwareType] = {name: _load(_TYPES, name)() for name in names}
     if not types:
         raise errors.CannotStart(
             reason="cannot use [DEFAULT]enabled_hardware_types: Bloomery has none of them",
         )
     interfaces: dict[str, dict[str, Interface]] = {kind: {} for kind in INTERFACES}
     for kind, by_name in interfaces.items():
-        installed = _entry_points(_INTERFACES + kind)
         for name in _enabled_names(conf, types, kind):
-            by_name[name] = installed[name](conf)
+            by_name[name] = _load(_INTERFACES + kind, name)(conf)
             by_name[name].name = name
     defaults = {kind: getattr(conf.default, f"default_{kind}_interface") for kind in INTERFACES}
     options = conf.conductor
@@ -216,7 +212,7 @@ def unknown_names(conf: Conf) -> list[str]:
     groups += [(f"enabled_{kind}_interfaces", _INTERFACES + kind, kind) for kind in INTERFACES]
     phrases = []
     for option, group, kind in groups:
-        installed = _entry_points(group)
+        installed = _installed(group)
         names = getattr(conf.default, option)
         missing = [name for name in names if name not in (*installed, *_UPSTREAM[kind])]
         if missing:
@@ -231,7 +227,7 @@ def unknown_names(conf: Conf) -> list[str]:
 
 def _installed_names(option: str, conf: Conf, group: str) -> list[str]:
     """Return the names of an option that are installed; warn of those that only Ironic has."""
-    names, installed = dict.fromkeys(getattr(conf.default, option)), _entry_points(group)
+    names, installed = dict.fromkeys(getattr(conf.default, option)), _installed(group)
     missing = [
         f"{name} (use {_INSTEAD[name]})" if name in _INSTEAD else name
         for name in names
@@ -260,6 +256,14 @@ def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> 
 
 
 @functools.cache
-def _entry_points(group: str) -> dict[str, Any]:
-    manager: Any = stevedore.ExtensionManager(group, invoke_on_load=False)
-    return {name: manager[name].plugin for name in sorted(manager.names())}
+def _installed(group: str) -> dict[str, Callable[[], Any]]:
+    """Return the loaders of what is installed, in the order of their names."""
+    return dict(sorted(plugins.loaders(group).items()))
+
+
+def _load(group: str, name: str) -> Any:
+    """Import what is enabled.  Raises CannotStart."""
+    try:
+        return _installed(group)[name]()
+    except (ImportError, AttributeError) as exc:
+        raise errors.CannotStart(reason=f"cannot use {name} of {group}: {exc}") from exc

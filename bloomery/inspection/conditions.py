@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors, patterns
+from bloomery import errors, parsing, patterns
 from bloomery.inspection import formats
 from bloomery.inspection.formats import Scope
 from bloomery.model.rules import inspection
@@ -131,7 +129,7 @@ def _truth(value: Any) -> bool | None:
     if not isinstance(value, str):
         return bool(value)
     try:
-        return bool(strutils.bool_from_string(value, strict=True))
+        return parsing.boolean(value, strict=True)
     except ValueError:
         return False if value == "None" else None
 

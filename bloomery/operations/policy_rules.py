@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from oslo_utils import strutils
+from bloomery import parsing
 
 ANY_SCOPE: Final = ("system", "project")
 SYSTEM: Final = ("system",)
@@ -346,7 +346,7 @@ def of_patch(patch: Sequence[Mapping[str, Any]]) -> list[str]:
         suffix = _OF_PATHS.get(name, "update")
         if name.endswith("_interface"):
             suffix = "update:driver_interfaces"
-        elif name == "automated_clean" and not strutils.bool_from_string(
+        elif name == "automated_clean" and not parsing.boolean(
             operation.get("value"), default=True
         ):
             suffix = "disable_cleaning"  # by any word for false

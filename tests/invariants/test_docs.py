@@ -11,7 +11,7 @@ from types import ModuleType
 import click
 import pytest
 
-from bloomery import conf, metrics
+from bloomery import conf, metrics, plugins
 from bloomery.cli.main import COMMANDS, main
 from bloomery.objects import payloads
 from bloomery.operations import policy_rules
@@ -187,7 +187,7 @@ def test_generated_pages_name_every_declaration(reference_pages: ModuleType):
             if rule.code.isidentifier()
         ],
         "commands": [f"## bloomery {name}" for name in COMMANDS],
-        "properties": [f"## {name}" for name in kinds.loaders(kinds.GROUP)],
+        "properties": [f"## {name}" for name in plugins.loaders(kinds.GROUP)],
     }
     for page, names in declared.items():
         assert [name for name in names if name not in written[page]] == [], page

@@ -14,21 +14,21 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_657,
-    "lines of the tests": 135_380,  # the private parts of oslo.messaging are named
-    "lines of bloomery": 3527,  # the words of a TLS mismatch moved from drivers to fetching
+    "lines of the product": 114_661,  # texts are read without oslo.utils
+    "lines of the tests": 135_449,  # modules of a start are counted
+    "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8534,  # what the document of stacks says
-    "lines of bloomery/cli": 8877,
+    "lines of bloomery/cli": 8882,  # no search for circles in an import
     "lines of bloomery/cmd": 2132,  # the service of `template run`
-    "lines of bloomery/conductor": 10_562,  # timers that a simulation calls
-    "lines of bloomery/conf": 1862,  # options of several lines, as Ironic writes them
-    "lines of bloomery/db": 8415,  # indexes leave out empty columns by a revision
-    "lines of bloomery/drivers": 15_555,  # BootNext, settings that are not stored
+    "lines of bloomery/conductor": 10_560,  # timers that a simulation calls
+    "lines of bloomery/conf": 1863,  # options are made once
+    "lines of bloomery/db": 8404,  # indexes leave out empty columns by a revision
+    "lines of bloomery/drivers": 15_548,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
     "lines of bloomery/http_server": 2083,
-    "lines of bloomery/inspection": 2105,  # pci_device_alias in JSON
+    "lines of bloomery/inspection": 2100,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4378,  # BMCs that know BootNext alone
-    "lines of bloomery/model": 4191,  # a row knows whether its object is gone
+    "lines of bloomery/model": 4188,  # a row knows whether its object is gone
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5193,
@@ -39,16 +39,16 @@ LIMITS = {
     "lines of bloomery/orchestration/plan": 1562,
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 9253,  # reasons of states moved here
-    "lines of bloomery/orchestration/engine_host": 1890,
+    "lines of bloomery/orchestration/engine_host": 1889,
     "lines of bloomery/orchestration/orders": 3144,
     "lines of bloomery/orchestration/queries": 1499,
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
-    "lines of bloomery/orchestration/template": 6180,
+    "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2496,
     "lines of bloomery/web": 56,
-    "files of the product": 697,
-    "functions": 7536,
+    "files of the product": 698,  # plugins.py, for three rooms
+    "functions": 7538,  # the same
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 485,
     "moves of get": 39,

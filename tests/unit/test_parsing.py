@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from oslo_utils import strutils
 
 from bloomery import parsing
 
@@ -118,3 +119,22 @@ def test_usual_yaml_is_read_as_ever(text):
 @given(JSON)
 def test_json_is_read_as_ever(value):
     assert parsing.load_json(json.dumps(value)) == value
+
+
+BOOLEANS = st.none() | st.booleans() | st.integers(-1, 2) | st.text(max_size=6) | st.sampled_from(
+    [f"{before}{word}{after}" for word in (*strutils.TRUE_STRINGS, *strutils.FALSE_STRINGS)
+     for before, after in (("", ""), (" ", "\n"), ("x", ""))]
+).flatmap(lambda word: st.sampled_from([word, word.upper(), word.title()]))  # fmt: skip
+
+
+@given(BOOLEANS, st.booleans())
+def test_booleans_are_read_as_oslo_reads_them(value, default):
+    def answer(read):
+        try:
+            return read(value, strict=True)
+        except ValueError as exc:
+            return str(exc)
+
+    assert answer(parsing.boolean) == answer(strutils.bool_from_string)
+    own = parsing.boolean(value, default=default)
+    assert own == strutils.bool_from_string(value, default=default)

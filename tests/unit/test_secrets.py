@@ -67,6 +67,11 @@ def test_masking_dictionaries_of_strings_agrees_with_the_reference(value: dict[s
     assert secrets.mask(value) == strutils.mask_dict_password(value, secrets.MASK)
 
 
+@pytest.mark.parametrize("word", strutils._SANITIZE_KEYS)
+def test_each_word_of_oslo_names_a_secret(word: str):
+    assert secrets.is_secret_key(word)
+
+
 @pytest.mark.parametrize(
     "name",
     [

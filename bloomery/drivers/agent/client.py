@@ -23,7 +23,6 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import orjson
-from oslo_utils import strutils
 
 from bloomery import errors, fetching, parsing, secrets
 from bloomery.conf import Conf
@@ -211,8 +210,10 @@ def _trust(task: DriverTask, conf: Conf) -> bool | str:
     """Return how to verify the agent's certificate: that of its heartbeats comes first."""
     own = task.node.driver_internal_info.get(CERTIFICATE) or task.driver_info.get(CERTIFICATE)
     value = str(conf.agent.verify_ca if own is None else own)
-    flag = strutils.bool_from_string(value, default=None)
-    return value if flag is None else bool(flag)
+    try:
+        return parsing.boolean(value, strict=True)
+    except ValueError:
+        return value
 
 
 def _addresses(host: str, port: int) -> Iterator[tuple[Any, ...]]:

@@ -11,9 +11,7 @@ import functools
 import logging
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import base, secure_boot, steps, substeps
@@ -136,7 +134,7 @@ class CustomAgentDeploy(base.Deploy):
             return DONE
         if task.node.disable_power_off:
             parts: tuple[substeps.Substep, ...] = (lambda: self._send(task, "system.lockdown"),)
-        elif strutils.bool_from_string(task.driver_info.get(_BY_BMC)):
+        elif parsing.boolean(task.driver_info.get(_BY_BMC)):
             parts = (
                 lambda: self._send(task, "standby.sync"),
                 lambda: task.driver.power.set_power_state(task, PowerState.OFF),

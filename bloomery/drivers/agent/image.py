@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors, fetching, secrets
+from bloomery import errors, fetching, parsing, secrets
 from bloomery.conf import Conf
 from bloomery.drivers.agent import image_format, oci, raid
 from bloomery.drivers.agent_boot import sources
@@ -248,7 +246,7 @@ def _check_partitions(info: Mapping[str, Any]) -> None:
             raise errors.InvalidParameterValue(
                 reason=f"instance_info/{name} takes a whole number from {least} on, not {size!r}",
             )
-    if strutils.bool_from_string(info.get("preserve_ephemeral")):
+    if parsing.boolean(info.get("preserve_ephemeral")):
         raise errors.InvalidParameterValue(
             reason="instance_info/preserve_ephemeral is not offered: all partitions are made anew",
         )

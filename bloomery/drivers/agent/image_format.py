@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from oslo_concurrency import processutils
-
 from bloomery import errors
 from bloomery.conf.agent import DiskUtils
 from bloomery.conf.default import Default
@@ -119,6 +117,8 @@ def check_tool() -> None:
 def _run(arguments: tuple[str, ...], conf: DiskUtils, *, fine: tuple[int, ...]) -> None:
     if shutil.which(QEMU_IMG) is None:
         raise _refused(f"it must be converted to raw: {HOW_TO_INSTALL}")
+    from oslo_concurrency import processutils  # late: few images are converted
+
     limits = processutils.ProcessLimits(address_space=conf.image_convert_memory_limit * _MIB)
     own = {"LC_ALL": "C", "MALLOC_ARENA_MAX": "3"}  # arenas use up the address space
     try:

@@ -12,9 +12,7 @@ import socket
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from oslo_utils import strutils
-
-from bloomery import errors, secrets
+from bloomery import errors, parsing, secrets
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import ramdisk
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
@@ -97,7 +95,7 @@ class AgentInspect(base.Inspect):
 
         Where it must and cannot, raises UnsupportedDriverExtension or the validation's error.
         """
-        own = strutils.bool_from_string(task.driver_info.get(_MANAGED), default=True)
+        own = parsing.boolean(task.driver_info.get(_MANAGED), default=True)
         required = own and self.conf.inspector.require_managed_boot
         try:
             task.driver.boot.validate_inspection(task)

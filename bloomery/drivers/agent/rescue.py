@@ -6,8 +6,6 @@ import random
 import string
 from typing import Final
 
-from oslo_utils import secretutils
-
 from bloomery import errors
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import client, commands, ramdisk
@@ -47,6 +45,8 @@ class AgentRescue(base.Rescue):
 
         The agent ends once it has the password, so it answers no second call, as after a crash.
         """
+        from oslo_utils import secretutils  # late: few machines are rescued
+
         memory, agent = task.node.driver_internal_info, client.of(task, self.conf)
         if not (_SENT in memory and _has_ended(agent)):
             memory[_SENT] = True

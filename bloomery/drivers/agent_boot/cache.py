@@ -28,7 +28,6 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 import urllib3
-from oslo_concurrency import lockutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
@@ -295,6 +294,8 @@ def exclusively(path: Path) -> Iterator[None]:
 
     The empty lock file stays.
     """
+    from oslo_concurrency import lockutils  # late: nothing is fetched at a start
+
     name, folder = path.stem + _LOCK, str(path.parent)
     try:
         with lockutils.lock(name, external=True, lock_path=folder, blocking=False):

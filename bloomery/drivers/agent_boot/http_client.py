@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import urllib3
-from oslo_utils import strutils
 
-from bloomery import errors, secrets
+from bloomery import errors, parsing, secrets
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.drivers.base import RemoteFile
@@ -56,7 +55,7 @@ class HttpClient:
         self._timeout = urllib3.Timeout(timeout_s or conf.webserver_connection_timeout)
         self.trust: dict[str, Any] = {}  # urllib3's arguments for the verification of servers
         try:
-            if not strutils.bool_from_string(conf.webserver_verify_ca, strict=True):
+            if not parsing.boolean(conf.webserver_verify_ca, strict=True):
                 self.trust["cert_reqs"] = "CERT_NONE"
         except ValueError:
             path = conf.webserver_verify_ca

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.drivers.base import BmcSystem
 
 _USUAL_PORT: Final = 623
@@ -242,6 +240,6 @@ def _yes(driver_info: Mapping[str, Any], key: str) -> bool | None:
     if value is None or value == "":
         return None
     try:
-        return bool(strutils.bool_from_string(value, strict=True))
+        return parsing.boolean(value, strict=True)
     except ValueError:
         raise _wrong(key, "true or false") from None

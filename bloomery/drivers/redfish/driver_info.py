@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.conf.drivers import Redfish
 from bloomery.drivers.base import BmcSystem
 
@@ -136,7 +134,7 @@ def _verify(info: Mapping[str, Any], conf: Redfish) -> bool | str:
     if not isinstance(value, str):
         raise _wrong("redfish_verify_ca", "must be true, false, or a path")
     try:
-        return strutils.bool_from_string(value, strict=True)
+        return parsing.boolean(value, strict=True)
     except ValueError:
         if Path(value).exists():
             return value

@@ -9,11 +9,9 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import stevedore
-
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.conf.inspection import Inspector
 from bloomery.inspection.base import Changes, Hook, Inspection
 from bloomery.inspection.draft import Draft
@@ -30,8 +28,7 @@ def pipeline(names: tuple[str, ...]) -> Pipeline:
     Raises HardwareInspectionFailure for an unknown name, and for a hook without its required
     predecessors.
     """
-    manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
-    installed = {extension.name: extension.plugin for extension in manager}
+    installed = plugins.loaders(GROUP)
     hooks: list[tuple[str, Hook]] = []
     if unknown := ", ".join(name for name in names if name not in installed):
         raise errors.HardwareInspectionFailure(
@@ -39,7 +36,7 @@ def pipeline(names: tuple[str, ...]) -> Pipeline:
             f"{', '.join(sorted(installed))}",
         )
     for name in names:
-        hook = installed[name]()
+        hook: Hook = installed[name]()()
         before = [earlier for earlier, _ in hooks]
         if missing := [required for required in hook.requires if required not in before]:
             raise errors.HardwareInspectionFailure(

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from oslo_utils import strutils
-
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.model.rules import idents
 
 LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
@@ -28,7 +26,7 @@ def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
     ``driver_info/fast_track`` of the node overrides ``default``, which is [deploy]fast_track.
     """
     own = driver_info.get("fast_track")
-    return default if own is None else strutils.bool_from_string(own)
+    return default if own is None else parsing.boolean(own)
 
 
 def bounded(text: str) -> str:

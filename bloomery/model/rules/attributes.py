@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jsonschema_rs
-from oslo_utils import strutils
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.model.fields import FieldTable, schema_of
 from bloomery.model.rules import idents
 
@@ -109,6 +108,6 @@ class Checker:
 def boolean(name: str, value: Any) -> bool:
     """Parse oslo's strict booleans: yes, no, on, off, true, false, 1, 0 ..."""
     try:
-        return bool(strutils.bool_from_string(value, strict=True))
+        return parsing.boolean(value, strict=True)
     except ValueError as exc:
         raise errors.InvalidParameterValue(reason=f"Invalid {name}: {exc}") from None

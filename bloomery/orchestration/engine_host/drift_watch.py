@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors, secrets
+from bloomery import errors, plugins, secrets
 from bloomery.db import (
     credentials,
     events,
@@ -44,7 +44,6 @@ from bloomery.orchestration.resources.machine_records import MachineRecord
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template import kinds
 
 LOG = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ class DriftWatch:
 
     @cached_property
     def _kinds(self) -> Mapping[str, type[stepwise.Stepwise]]:
-        loaded = {name: load() for name, load in kinds.loaders("bloomery.resources").items()
+        loaded = {name: load() for name, load in plugins.loaders("bloomery.resources").items()
                   if name.startswith("OS::Ironic::")}  # fmt: skip
         return {name: kind for name, kind in loaded.items()
                 if issubclass(kind, stepwise.Stepwise) and kind.compares}  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.conf import Conf
 from bloomery.model.stacks import Stack
 from bloomery.orchestration.engine.event_sinks import EventSinks
@@ -22,7 +22,7 @@ from bloomery.orchestration.engine_host import plugin_modules
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.orders import inputs
 from bloomery.orchestration.resources.machines import Machines
-from bloomery.orchestration.template import kinds, merging
+from bloomery.orchestration.template import merging
 from bloomery.orchestration.template.environment import SINK_GROUP, Environment
 
 LOG = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def make_runtime(
     plugin_modules.install(conf.engine.plugin_dirs)
     limits = inputs.limits_of(conf)
     lifecycle_plugins = []
-    for name, load in kinds.loaders(GROUP).items():
+    for name, load in plugins.loaders(GROUP).items():
         try:
             lifecycle_plugins.append(load()())
         except Exception as exc:  # the code of a site may raise anything
@@ -74,5 +74,5 @@ def make_runtime(
         machines=machines,
         authorize=authorize,
         plugins=LifecyclePlugins(lifecycle_plugins),
-        sinks=EventSinks(kinds.loaders(SINK_GROUP)),
+        sinks=EventSinks(plugins.loaders(SINK_GROUP)),
     )

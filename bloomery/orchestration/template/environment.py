@@ -14,9 +14,9 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.template.kinds import Kinds, installed, loaders
+from bloomery.orchestration.template.kinds import Kinds, installed
 from bloomery.orchestration.template.registry import Registry, ResolvedType
 
 PARAMETERS: Final = "parameters"
@@ -180,4 +180,4 @@ def _unreadable(reason: str) -> errors.TemplateUnreadable:
 @functools.cache
 def installed_sinks() -> Collection[str]:
     """Return the types of the installed event sinks, the names of their entry points."""
-    return frozenset(loaders(SINK_GROUP))
+    return frozenset(plugins.loaders(SINK_GROUP))

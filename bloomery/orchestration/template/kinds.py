@@ -13,9 +13,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import stevedore
-
-from bloomery import errors
+from bloomery import errors, plugins
 
 GROUP: Final = "bloomery.resources"
 OWN_SERVICES: Final = ("Heat", "Ironic")
@@ -96,15 +94,9 @@ class Kinds:
 @functools.cache
 def installed() -> Kinds:
     """Return the installed kinds; looked up once, none of them loaded."""
-    return Kinds(loaders(GROUP))
+    return Kinds(plugins.loaders(GROUP))
 
 
 def offer(name: str, kind: type[Any]) -> None:
     """Add a class to the installed ones; call it at start-up, before a template is read."""
     installed().offer(name, kind)
-
-
-def loaders(group: str) -> dict[str, Callable[[], Any]]:
-    """Return a loader for each entry point of ``group``, by name."""
-    manager: Any = stevedore.NamedExtensionManager(group, names=[], invoke_on_load=False)
-    return {point.name: functools.cache(point.load) for point in manager.list_entry_points()}

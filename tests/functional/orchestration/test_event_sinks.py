@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration.template import environment, kinds
+from bloomery import plugins
+from bloomery.orchestration.template import environment
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -26,9 +27,8 @@ class Listener:
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     HEARD.clear()
-    loaders, sinks = kinds.loaders, {environment.SINK_GROUP: {"listener": lambda: Listener}}
-    for module in (kinds, environment):
-        monkeypatch.setattr(module, "loaders", lambda group: sinks.get(group) or loaders(group))
+    loaders, sinks = plugins.loaders, {environment.SINK_GROUP: {"listener": lambda: Listener}}
+    monkeypatch.setattr(plugins, "loaders", lambda group: sinks.get(group) or loaders(group))
     environment.installed_sinks.cache_clear()
     with Orchestration(tmp_path / "state") as running:
         yield running

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
+from bloomery import plugins
 from bloomery.db.engine import Database
 from bloomery.model import stacks as model
 from bloomery.model.stacks import OrderKind
@@ -127,7 +128,7 @@ class Thing(base.Resource):
 def kinds_with(cloud: Cloud) -> kinds.Kinds:
     """The installed kinds, and ``Test::Thing``."""
     thing = type("Thing", (Thing,), {"cloud": cloud})
-    return kinds.Kinds({**kinds.loaders(kinds.GROUP), "Test::Thing": lambda: thing})
+    return kinds.Kinds({**plugins.loaders(kinds.GROUP), "Test::Thing": lambda: thing})
 
 
 # --------------------------------------------------------------------------------------- clients

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bloomery import plugins
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import STACK_TYPE
 from bloomery.orchestration.simulation import Event
@@ -49,7 +50,7 @@ def stack(
     """A stack called S; ``more``: kinds beside the installed ones."""
     document = parse.document(f"heat_template_version: 2021-04-16\n{text}")
     template = versions.template_class(document)(document, files or {})
-    offered = {**kinds.loaders("bloomery.resources")}
+    offered = {**plugins.loaders("bloomery.resources")}
     offered |= {name: (lambda kind=kind: kind) for name, kind in (more or {}).items()}
     definition = Definition(
         template=template,

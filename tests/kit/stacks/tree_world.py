@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.engine.runtime import EngineRuntime
@@ -167,7 +167,7 @@ class World:
         class Own(Thing):
             reality = self.reality
 
-        offered = {**kinds.loaders("bloomery.resources"), "Test::Thing": lambda: Own}
+        offered = {**plugins.loaders("bloomery.resources"), "Test::Thing": lambda: Own}
         self.runtime = EngineRuntime(
             clock=self.clock.now,
             utc=self.utc,

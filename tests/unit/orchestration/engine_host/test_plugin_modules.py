@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.orchestration import simulation
 from bloomery.orchestration.engine_host import plugin_modules
 from bloomery.orchestration.properties import custom
@@ -26,7 +26,7 @@ outputs:
 @pytest.fixture(autouse=True)
 def _apart(monkeypatch):
     """What a test installs is gone after it."""
-    offered = kinds.Kinds(kinds.loaders(kinds.GROUP))
+    offered = kinds.Kinds(plugins.loaders(kinds.GROUP))
     monkeypatch.setattr(kinds, "installed", lambda: offered)
     checks = dict(custom._checks())
     monkeypatch.setattr(custom, "_checks", lambda: checks)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.db import snapshots, tables
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.operations import StackOperations
@@ -48,7 +48,7 @@ class Disk(base.Resource):
 @pytest.fixture
 def calls(tmp_path):
     calls = StackCalls(tmp_path)
-    offered = {**kinds.loaders("bloomery.resources"), "Test::Disk": lambda: Disk}
+    offered = {**plugins.loaders("bloomery.resources"), "Test::Disk": lambda: Disk}
     runtime = EngineRuntime(kinds=kinds.Kinds(offered))
     calls.operations = StackOperations(calls.services, runtime, calls.accepted.append)
     Disk.backups = ["b-1"]

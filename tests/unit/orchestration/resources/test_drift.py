@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors, secrets
+from bloomery import errors, plugins, secrets
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.allocation import Allocation
@@ -19,7 +19,6 @@ from bloomery.orchestration.resources.runbook import DeployTemplate, Runbook
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
 from bloomery.orchestration.resources.stepwise import Stepwise
 from bloomery.orchestration.resources.volume import VolumeConnector, VolumeTarget
-from bloomery.orchestration.template import kinds
 from bloomery.outcome import DONE
 from tests.kit.stacks.kinds import made
 from tests.kit.stacks.memory_machines import MemoryMachines
@@ -286,9 +285,9 @@ def test_a_secret_that_is_missing_is_told_without_its_value() -> None:
     assert "s3cret" not in difference.sentence
 
 
-@pytest.mark.parametrize("name", sorted(kinds.loaders("bloomery.resources")))
+@pytest.mark.parametrize("name", sorted(plugins.loaders("bloomery.resources")))
 def test_each_installed_kind_of_machines_compares_or_says_that_it_does_not(name: str) -> None:
-    kind = kinds.loaders("bloomery.resources")[name]()
+    kind = plugins.loaders("bloomery.resources")[name]()
     if issubclass(kind, Stepwise):
         has_both = kind.differences is not Stepwise.differences and kind.real is not Stepwise.real
         assert kind.compares == has_both

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.orchestration import foresight, simulation
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.properties.schema import Schema, Type
@@ -88,7 +88,7 @@ def calls_in(schemas: Mapping[str, Schema], path: tuple[str, ...] = ()) -> Itera
 
 
 def places() -> Iterator[Any]:
-    for name, load in sorted(kinds.loaders(kinds.GROUP).items()):
+    for name, load in sorted(plugins.loaders(kinds.GROUP).items()):
         kind = load()
         if not kind.ignores_properties:
             yield pytest.param(name, kind, id=name)
