@@ -59,9 +59,10 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
+    shares = runtime.list_shares()
     with runtime.db.read() as conn:
         open_flows = steps.list_left(conn)
-        stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
+        stuck = nodes.list_unattended(conn, shares, STUCK_STATES_TREATED_AS_FAIL)
     ours = [key.uuid for key, conductor in open_flows if _is_successor(runtime, key, conductor)]
     orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
     at_a_time = runtime.conf.conductor.periodic_max_workers

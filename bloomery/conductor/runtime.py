@@ -27,7 +27,7 @@ from bloomery.conf import Conf
 from bloomery.db import nodes
 from bloomery.db.engine import Database
 from bloomery.drivers.registry import Registry
-from bloomery.model.node import Node, RingKey
+from bloomery.model.node import Node, RingKey, RingShare
 from bloomery.model.request import Request
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
@@ -85,6 +85,10 @@ class ConductorRuntime:
             return False
         host = self.ring.find_host(driver=node.driver, group=node.conductor_group, uuid=node.uuid)
         return host not in (None, self.host)
+
+    def list_shares(self) -> list[RingShare]:
+        """Return which nodes this conductor serves, for queries that read no other rows."""
+        return self.ring.list_shares(self.host)
 
     def list_served(self, keys: Iterable[RingKey]) -> list[str]:
         """Return the UUIDs of the nodes that the ring gives to this conductor, in order."""

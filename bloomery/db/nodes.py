@@ -16,7 +16,7 @@ from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
 from bloomery.db import pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
-from bloomery.model.node import Node, RingKey
+from bloomery.model.node import Node, RingKey, RingShare
 from bloomery.model.rules import agents
 
 AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
@@ -46,6 +46,7 @@ _BY_UUID_FOR_UPDATE = (
     .with_for_update()
 )  # built once, for SQLAlchemy's cache key
 _RING_KEY = (_T.uuid, _T.driver, _T.conductor_group)
+_RING_POSITION = sa.literal_column("nodes.ring_position", sa.Integer)  # servers compute it
 _HELD_BY_NOBODY = (
     sa.func.coalesce(_T.reservation, "") == ""
 )  # avoids the index on reservations, where nearly all nodes are null
@@ -413,15 +414,39 @@ def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
     return conn.execute(sa.select(CHASSIS.c.id).where(CHASSIS.c.uuid == uuid)).first() is not None
 
 
-def _list_keys(conn: sa.Connection, *conditions: Any, order: Sequence[Any]) -> list[RingKey]:
-    query = sa.select(*_RING_KEY).where(*conditions).order_by(*order)
+# The lists below name candidates of a conductor, by its shares of the ring.  The ring decides
+# (``Ring.list_served``): positions in rows are rounded, and the ring may have another hash.
+
+
+def is_in(conn: sa.Connection, shares: Sequence[RingShare]) -> sa.ColumnElement[bool]:
+    """Return the condition on nodes in these shares; on servers by the index of positions.
+
+    SQLite has one conductor and no positions, so all nodes are candidates.
+    """
+    if conn.dialect.name == "sqlite":
+        return sa.true()
+    conditions: list[sa.ColumnElement[bool]] = [sa.false()]
+    for share in shares:
+        one = _T.conductor_group == share.conductor_group, _T.driver.in_(share.drivers)
+        arcs = (_RING_POSITION.between(first, last) for first, last in share.arcs or ())
+        conditions.append(sa.and_(*one, *([] if share.arcs is None else [sa.or_(*arcs)])))
+    return sa.or_(*conditions)
+
+
+def _list_keys(
+    conn: sa.Connection, shares: Sequence[RingShare], *conditions: Any, order: Sequence[Any]
+) -> list[RingKey]:
+    query = sa.select(*_RING_KEY).where(is_in(conn, shares), *conditions).order_by(*order)
     return [RingKey(*row) for row in conn.execute(query)]
 
 
-def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKey]:
+def list_unattended(
+    conn: sa.Connection, shares: Sequence[RingShare], states: Iterable[State]
+) -> list[RingKey]:
     """Return unreserved nodes in a transient state, the longest first."""
     return _list_keys(
         conn,
+        shares,
         _T.provision_state.in_(list(states)),
         _HELD_BY_NOBODY,
         order=(_T.provision_updated_at, _T.id),
@@ -436,9 +461,12 @@ def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:
     return [(RingKey(*key), rows.load(info)) for *key, info in conn.execute(query.order_by(_T.id))]
 
 
-def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[RingKey, datetime]]:
+def list_waiting(
+    conn: sa.Connection, shares: Sequence[RingShare], state: State, since: str
+) -> list[tuple[RingKey, datetime]]:
     """Return the unreserved nodes in ``state`` with their time ``since``, longest ago first."""
     statement = sa.select(*_RING_KEY, _T[since]).where(
+        is_in(conn, shares),
         _T.provision_state == state,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
@@ -450,6 +478,7 @@ def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[Ri
 
 def list_of_interface(
     conn: sa.Connection,
+    shares: Sequence[RingShare],
     column: str,
     name: str,
     states: Iterable[str],
@@ -459,6 +488,7 @@ def list_of_interface(
     The version beside each node changes with the row.
     """
     query = sa.select(*_RING_KEY, _T.updated_at, _T.provision_updated_at).where(
+        is_in(conn, shares),
         _T.provision_state.in_(list(states)),
         _T[column] == name,
         _HELD_BY_NOBODY,
@@ -470,10 +500,11 @@ def list_of_interface(
     ]
 
 
-def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
+def list_for_power_sync(conn: sa.Connection, shares: Sequence[RingShare]) -> list[RingKey]:
     """Return the unreserved nodes whose power may be polled."""
     return _list_keys(
         conn,
+        shares,
         _T.maintenance.is_(sa.false()),
         _T.reservation.is_(None),
         _T.target_power_state.is_(None),
@@ -482,17 +513,20 @@ def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
     )
 
 
-def list_for_sensors(conn: sa.Connection, *, also_free: bool) -> list[RingKey]:
+def list_for_sensors(
+    conn: sa.Connection, shares: Sequence[RingShare], *, also_free: bool
+) -> list[RingKey]:
     """Return active nodes outside of maintenance; ``also_free``: those without an instance, too."""
     conditions: list[Any] = [_T.maintenance.is_(sa.false())]
     conditions += [] if also_free else [_T.provision_state == State.ACTIVE]
-    return _list_keys(conn, *conditions, order=(_T.id,))
+    return _list_keys(conn, shares, *conditions, order=(_T.id,))
 
 
-def list_with_fault(conn: sa.Connection, fault: str) -> list[RingKey]:
+def list_with_fault(conn: sa.Connection, shares: Sequence[RingShare], fault: str) -> list[RingKey]:
     """Return the unreserved nodes in maintenance for ``fault``."""
     return _list_keys(
         conn,
+        shares,
         _T.maintenance.is_(sa.true()),
         _T.fault == fault,
         _T.reservation.is_(None),

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.db import rows
+from bloomery.db import nodes, rows
 from bloomery.db.tables import NODES, STEP_RUNS
-from bloomery.model.node import RingKey
+from bloomery.model.node import RingKey, RingShare
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
@@ -201,12 +201,14 @@ def count_working(conn: sa.Connection, conductor: str) -> int:
     return conn.execute(sa.select(sa.func.count(sa.distinct(_T.flow))).where(*works)).scalar_one()
 
 
-def list_deadlines(conn: sa.Connection) -> list[tuple[RingKey, datetime, datetime | None]]:
+def list_deadlines(
+    conn: sa.Connection, shares: Sequence[RingShare]
+) -> list[tuple[RingKey, datetime, datetime | None]]:
     """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
     query = (
         sa.select(*_RING_KEY, _T.deadline_at, NODES.c.provision_updated_at)
         .join(NODES, NODES.c.uuid == _T.node_uuid)
-        .where(_T.state == Run.WAITING, _T.deadline_at.is_not(None))
+        .where(nodes.is_in(conn, shares), _T.state == Run.WAITING, _T.deadline_at.is_not(None))
     )
     return [(RingKey(*key), ends, began) for *key, ends, began in conn.execute(query)]
 

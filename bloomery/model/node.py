@@ -177,7 +177,19 @@ class RingKey(NamedTuple):
     conductor_group: str
 
 
+class RingShare(NamedTuple):
+    """The nodes of a conductor group with these drivers that one conductor serves.
+
+    ``arcs``: first and last position of each of its parts of the ring; None: all positions.
+    """
+
+    conductor_group: str
+    drivers: tuple[str, ...]
+    arcs: tuple[tuple[int, int], ...] | None
+
+
 COLUMNS: Final = tuple(f.name for f in fields(Node) if f.name != "traits")
 OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "object")
 SECRET_OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.secret)
 PATCHABLE: Final = patchable(FIELDS)
+RING_BITS: Final = 28  # of nodes.ring_position: the first bits of the MD5 of the UUID

@@ -45,10 +45,12 @@ def run(
     runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]], memory: Memory | None = None
 ) -> None:
     memory = {} if memory is None else memory
-    listed = set()
+    listed, shares = set(), runtime.list_shares()
     for place, (interface, periodic) in enumerate(periodics):
         with runtime.db.read() as conn:
-            waiting = nodes.list_of_interface(conn, "deploy_interface", interface, periodic.states)
+            waiting = nodes.list_of_interface(
+                conn, shares, "deploy_interface", interface, periodic.states
+            )
         ours = set(runtime.list_served(key for key, _ in waiting))
         for key, row in waiting:
             who = place, key.uuid

@@ -60,8 +60,9 @@ class PowerRecovery:
 
     def run(self) -> None:
         """Poll every faulty node of ours that is due, the longest waiting first."""
+        shares = self._runtime.list_shares()
         with self._runtime.db.read() as conn:
-            keys = nodes.list_with_fault(conn, POWER_FAILURE)
+            keys = nodes.list_with_fault(conn, shares, POWER_FAILURE)
         faulty = self._runtime.list_served(keys)
         now = self._clock()
         for uuid in self._states.copy().keys() - set(faulty):

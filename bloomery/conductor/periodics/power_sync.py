@@ -66,8 +66,9 @@ class PowerSync:
 
     def run(self) -> None:
         """Poll every node of ours once, except suspects, which have their own lane."""
+        shares = self._runtime.list_shares()
         with self._runtime.db.read() as conn:
-            keys = nodes.list_for_power_sync(conn)
+            keys = nodes.list_for_power_sync(conn, shares)
         uuids = self._runtime.list_served(keys)
         listed, now = set(uuids), self._clock()
         for memory in (self._failures, self._suspects, self._looked_at):

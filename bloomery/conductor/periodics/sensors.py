@@ -43,8 +43,9 @@ class SendSensors:
 
     def __call__(self) -> None:
         """Read every node of ours once."""
+        shares, also_free = self._runtime.list_shares(), self._options.enable_for_undeployed_nodes
         with self._runtime.db.read() as conn:
-            keys = nodes.list_for_sensors(conn, also_free=self._options.enable_for_undeployed_nodes)
+            keys = nodes.list_for_sensors(conn, shares, also_free=also_free)
         served = self._runtime.list_served(keys)
         self._runtime.sensors.keep_only(served)
         self._failed.intersection_update(served)

@@ -64,8 +64,9 @@ def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
             timed_out += _time_out(runtime, uuid, why)  # skipped nodes do not count
             if timed_out == options.periodic_max_workers:
                 break
+    shares = runtime.list_shares()
     with runtime.db.read() as conn:
-        deadlines = steps.list_deadlines(conn)
+        deadlines = steps.list_deadlines(conn, shares)
     ours = set(runtime.list_served(key for key, _, _ in deadlines))
     waits = [
         Wait(key.uuid, began or _LONG_AGO, ends) for key, ends, began in deadlines
@@ -79,8 +80,9 @@ def list_overdue(
     runtime: ConductorRuntime, watch: Watch, state: State, since: str, lasts: timedelta
 ) -> list[str]:
     """Return our nodes whose wait in ``state`` lasts longer, by the time in column ``since``."""
+    shares = runtime.list_shares()
     with runtime.db.read() as conn:
-        waiting = nodes.list_waiting(conn, state, since)
+        waiting = nodes.list_waiting(conn, shares, state, since)
     ours = set(runtime.list_served(key for key, _ in waiting))
     waits = [Wait(key.uuid, began, began + lasts) for key, began in waiting if key.uuid in ours]
     return watch.overdue(state, waits)

@@ -222,9 +222,9 @@ def test_a_row_is_locked_with_the_same_statement_each_time(db: engine.Database, 
 @pytest.mark.parametrize(
     "find",
     [
-        lambda conn: nodes.list_unattended(conn, [State.DEPLOYING, State.CLEANING]),
+        lambda conn: nodes.list_unattended(conn, [], [State.DEPLOYING, State.CLEANING]),
         lambda conn: nodes.list_of_interface(
-            conn, "deploy_interface", "fake", [State.DEPLOYWAIT, State.CLEANWAIT]
+            conn, [], "deploy_interface", "fake", [State.DEPLOYWAIT, State.CLEANWAIT]
         ),
     ],
 )

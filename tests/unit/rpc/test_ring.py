@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import uuid as uuids
 
 import pytest
+from tooz.hashring import HashRing
 
 from bloomery import errors
 from bloomery.conf import Conf
@@ -14,7 +16,8 @@ from bloomery.conf.default import Default
 from bloomery.db import conductors
 from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
-from bloomery.model.node import RingKey
+from bloomery.model.node import RING_BITS, RingKey, RingShare
+from bloomery.rpc import ring as ring_module
 from bloomery.rpc.ring import Ring
 from tests.kit.clock import HandClock
 from tests.kit.servers import databases, peers
@@ -163,7 +166,7 @@ def test_list_of_nodes_is_cheap_where_there_is_one_host(db):
     meter = Meter(db)
     assert {ring.find_host(driver="fake-hardware", group="", uuid=node) for node in NODES} == {"a"}
     assert len(meter.statements) == 2
-    assert ring._current().hosts["", "fake-hardware"]._ring is None
+    assert "_ring" not in vars(ring._current().hosts["", "fake-hardware"]), "no point was hashed"
 
 
 def test_only_those_on_line_are_alive(db):
@@ -293,7 +296,7 @@ def test_options_of_the_ring_are_obeyed(db, algorithm):
     ring = Ring(db, Conf(default=Default(**options)))
     found = [host(ring, node) for node in NODES]
     assert min(found.count("a"), found.count("b")) > 100
-    assert len(ring._current().hosts["", "fake-hardware"]._ring) == 2 * 2**8
+    assert len(ring._current().hosts["", "fake-hardware"]._ring[0]) == 2 * 2**8
 
 
 def test_reset_interval_is_the_age_of_what_was_read(db, clock):
@@ -323,15 +326,75 @@ def test_thread_looks_by_itself(db):
     assert not ring._thread.is_alive()
 
 
-def test_each_node_is_hashed_once_for_each_set_of_hosts(db, monkeypatch):
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha512"])
+@pytest.mark.parametrize("exponent", [0, 5, 9])
+@pytest.mark.parametrize("names", ["a", "ab", "abcdefghij", ["rack-ä", "rack-ä2", "10.0.0.1"]])
+def test_nodes_have_the_hosts_that_the_ring_of_tooz_gives_them(db, names, exponent, algorithm):
+    for name in names:
+        register(db, name)
+    options = {"hash_partition_exponent": exponent, "hash_ring_algorithm": algorithm}
+    ring = Ring(db, Conf(default=Default(**options)))
+    reference = HashRing(names, 2**exponent, algorithm)
+    hosts = {node: next(iter(reference.get_nodes(node.encode()))) for node in NODES}
+    assert {node: host(ring, node) for node in NODES} == hosts
+    for name in names:
+        assert ring.list_served(name, keys()) == [node for node in NODES if hosts[node] == name]
+
+
+def position(node):
+    return int(hashlib.md5(node.encode()).hexdigest()[: RING_BITS // 4], 16)
+
+
+@pytest.mark.parametrize("exponent", [0, 5, 8])
+def test_shares_hold_all_nodes_of_a_host_and_hardly_any_other(db, exponent):
+    for name in "abc":
+        register(db, name)
+    ring = Ring(db, Conf(default=Default(hash_partition_exponent=exponent)))
+    for name in "abc":
+        (share,) = ring.list_shares(name)
+        assert share.arcs is not None
+        assert sorted(share.arcs) == list(share.arcs)
+        inside = [n for n in NODES if any(a <= position(n) <= b for a, b in share.arcs)]
+        assert inside == ring.list_served(name, keys()), "none of these is beside a point"
+    arcs = sorted(arc for name in "abc" for share in ring.list_shares(name) for arc in share.arcs)
+    assert (arcs[0][0], arcs[-1][1]) == (0, 2**RING_BITS - 1)
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(arcs))
+
+
+WHOLE = None
+SHARES = {  # conductors by name: group and drivers; the shares of conductor a
+    "one host": ({"a": ("", "xy")}, [("", "xy", WHOLE)]),
+    "one host of a group": ({"a": ("east", "x"), "b": ("", "x")}, [("east", "x", WHOLE)]),
+    "same hosts of two drivers": ({"a": ("", "xy"), "b": ("", "xy")}, [("", "xy", "ab")]),
+    "other hosts of another driver": (
+        {"a": ("", "xyz"), "b": ("", "yz"), "c": ("", "z")},
+        [("", "x", WHOLE), ("", "y", "ab"), ("", "z", "abc")],
+    ),
+    "a host that is not there": ({"b": ("", "x")}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("registered", "shares"), SHARES.values(), ids=SHARES)
+def test_shares_are_those_of_groups_and_drivers(db, registered, shares):
+    for name, (group, drivers) in registered.items():
+        register(db, name, group=group, drivers=list(drivers))
+    listed = Ring(db).list_shares("a")
+    assert [(group, "".join(drivers)) for group, drivers, _ in listed] == [
+        (group, drivers) for group, drivers, _ in shares
+    ]
+    for (_, _, arcs), (_, _, hosts) in zip(listed, shares, strict=True):
+        expected = None if hosts is None else ring_module._Hosts(tuple(hosts), Default()).arcs("a")
+        assert arcs == expected
+
+
+@pytest.mark.parametrize(
+    "options", [{"hash_ring_algorithm": "sha256"}, {"hash_partition_exponent": 12}],
+    ids=["another hash than that of the rows", "too many arcs for a statement"],
+)  # fmt: skip
+def test_all_rows_are_candidates_where_arcs_do_not_narrow_them(db, options):
     for name in "ab":
         register(db, name)
-    ring, hashed = Ring(db), []
-    host(ring)
-    hash_ring = ring._current().hosts["", "fake-hardware"]._ring
-    get_nodes = hash_ring.get_nodes
-    monkeypatch.setattr(hash_ring, "get_nodes", lambda key: hashed.append(key) or get_nodes(key))
-    for _ in range(3):
-        ring.list_served("a", keys())
-        assert not ring.refresh()
-    assert len(hashed) == len(NODES) - 1, "the first one was looked up before"
+    ring = Ring(db, Conf(default=Default(**options)))
+    assert ring.list_shares("a") == [RingShare("", ("fake-hardware",), None)]
+    served = [ring.list_served(name, keys()) for name in "ab"]
+    assert sorted(itertools.chain(*served)) == sorted(NODES)
