@@ -20,14 +20,13 @@ from enum import Enum
 from typing import Any, Final
 
 import jsonschema_rs
-import pecan
 import webob
 from webob import exc as statuses
 
 from bloomery import errors, secrets
 from bloomery.api import arguments, auth, replies, versions
 from bloomery.http_server import bodies
-from bloomery.http_server.streams import HAND_OVER, Stream
+from bloomery.http_server.streams import Stream
 from bloomery.model.rules import attributes
 from bloomery.operations import policy
 from bloomery.operations.context import Context
@@ -49,14 +48,16 @@ class Call:
     address, "" if unknown; ``is_forwarded``: a proxy stands between. ``query`` values are texts, or
     lists of texts where an argument was repeated.
 
-    ``suffix`` is a ``.json`` that was cut from the path.  Routing sets ``endpoint`` and ``idents``.
+    ``suffix`` is a ``.json`` that was cut from the path.  Routing sets ``idents``.
     ``wants_stream``: the client takes server-sent events; ``last_event_id``: the last event that
-    the client received.  ``logins`` authenticates callers.
+    the client received; ``hand_over`` begins them, None where the web server cannot.  ``logins``
+    authenticates callers.
     """
 
     context: Context
     method: str
     url: str
+    path: str = "/"
     query: dict[str, Any]
     body: bytes
     content_type: str
@@ -66,8 +67,8 @@ class Call:
     suffix: str = ""
     wants_stream: bool = False
     last_event_id: str | None = None
+    hand_over: Callable[[Callable[[Stream], None]], None] | None = None
     logins: auth.Auth = field(default_factory=auth.NoAuth)
-    endpoint: Endpoint | None = None
     idents: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:
@@ -200,16 +201,15 @@ class Endpoint:
             headers.append(("Location", reply.location))
         status = reply.status or self.status
         if reply.stream is not None:
-            hand_over = pecan.request.environ.get(HAND_OVER)
-            if hand_over is None:
+            if call.hand_over is None:
                 raise errors.NotAcceptable(reason="cannot stream events through this web server")
-            hand_over(reply.stream)
+            call.hand_over(reply.stream)
             headers.append(("Cache-Control", "no-store"))
             return replies.raw(b": events\n\n", EVENT_STREAM, 200, headers)
-        if reply.raw is not None:
+        if reply.raw:
             return replies.raw(reply.raw, reply.content_type, status, headers)
         if reply.document is None:
-            return replies.empty(status, headers)
+            return replies.empty(204 if status == 200 else status, headers)
         return replies.document(reply.document, status, headers)
 
     def _arguments(self, call: Call) -> dict[str, Any]:
@@ -239,16 +239,6 @@ class Endpoint:
         if self.too_old is TooOld.REFUSED:
             return errors.MethodNotAllowed(allowed=f"those of API version 1.{self.since} or newer")
         return errors.NotFound(reason="Not Found")
-
-
-class Door:
-    """What Pecan calls for every endpoint."""
-
-    @pecan.expose(content_type=JSON_TYPE)
-    def answer(self) -> webob.Response:
-        call: Call = pecan.request.environ[KEY]
-        assert call.endpoint is not None
-        return call.endpoint.answer(call)
 
 
 def _named(call: Call) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 In this order: the orchestration API's mount, OPTIONS, request id, other origins, health, metrics,
 files of agents, pages, empty segments, login, version, body.
-The middleware reads the query and the body itself, within limits, and hides both from Pecan:
-declarations parse the arguments.
+The middleware reads the query and the body itself, within limits; declarations parse the arguments.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from bloomery.api import (
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.http_server import bodies
 from bloomery.http_server.readiness import Readiness
+from bloomery.http_server.streams import HAND_OVER
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
 from bloomery.metrics import METRICS
 from bloomery.model.request import IN_LOG, Parking, Request, begin
@@ -54,7 +54,6 @@ _LATER: Final = {  # what to say, and when to retry
     auth.Busy: ("Too many logins are being checked", "1"),
 }
 _INSPECTION: Final = re.compile(r"/(continue_inspection(\.json)?|past)/?\Z")
-_OPAQUE: Final = "application/octet-stream"  # Pecan does not parse bodies of this type
 
 
 class Middleware:
@@ -150,8 +149,12 @@ class Middleware:
             return replies.second_form(*refusal)
         if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
             return self._boot_files
-        if self._pages is not None and _wants_page(path, environ):
-            return self._pages
+        if self._pages is not None:
+            is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+            # at / a browser wants the pages, and a client does not
+            is_browser = is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
+            if (path in ("", "/") and is_browser) or path == UI or path.startswith(f"{UI}/"):
+                return self._pages
         if path in self._health_checks:
             return self._health_checks[path]
         if path == "/healthz":
@@ -184,7 +187,7 @@ class Middleware:
         Cuts ``.json`` from the path where clients older than SUFFIX_UNTIL put it.
         """
         path = environ.get("PATH_INFO", "")
-        path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
+        decoded = path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
         is_public = auth.PUBLIC.fullmatch(path) is not None
         if not is_public:
             request = self._auth.identify(request, environ)
@@ -202,18 +205,14 @@ class Middleware:
             elif _INSPECTION.search(path):
                 limit = conf.max_json_body_size_inspection
             body = bodies.read(environ, limit * bodies.KIB, conf.max_json_body_depth)
-        bare = path.rstrip("/")
+        bare = decoded.rstrip("/")
         has_suffix = version.explicit and version.minor < SUFFIX_UNTIL and bare.endswith(SUFFIX)
         has_suffix &= not bare.startswith(EXT)  # microversions do not apply there
-        if has_suffix:
-            environ["PATH_INFO"] = bare.removesuffix(SUFFIX)
-        wants_stream = EVENT_STREAM in environ.get("HTTP_ACCEPT", "")
-        if wants_stream and path.startswith(EXT):
-            environ["HTTP_ACCEPT"] = "*/*"  # Pecan cannot route event streams
-        call = Call(
+        return Call(
             context=Context(services=self._services, request=request),
             method=environ["REQUEST_METHOD"],
             url=base_url(conf.public_endpoint, environ),
+            path=bare.removesuffix(SUFFIX) if has_suffix else decoded,
             version=version.minor,
             query=query,
             body=body,
@@ -221,20 +220,11 @@ class Middleware:
             caller=environ.get("REMOTE_ADDR", ""),
             is_forwarded=any(name in environ for name in layers.OF_PROXIES),
             suffix=SUFFIX if has_suffix else "",
-            wants_stream=wants_stream,
+            wants_stream=path.startswith(EXT) and EVENT_STREAM in environ.get("HTTP_ACCEPT", ""),
             last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
+            hand_over=environ.get(HAND_OVER),
             logins=self._auth,
         )
-        environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
-        return call
-
-
-def _wants_page(path: str, environ: dict[str, Any]) -> bool:
-    """Is the request one for the pages?  At ``/`` a browser wants them, and a client does not."""
-    if path in ("", "/"):
-        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
-        return is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
-    return path == UI or path.startswith(f"{UI}/")
 
 
 def with_ids(start_response: Any, request: Request, environ: dict[str, Any]) -> Any:

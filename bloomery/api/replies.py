@@ -80,11 +80,6 @@ def bare(status: int, text: str) -> webob.Response:
     return document({"faultcode": "Client", "faultstring": text}, status, [("Connection", "close")])
 
 
-def page(status: int, text: str) -> webob.Response:
-    """Answer in plain text a client that does not accept JSON."""
-    return document({"error_message": text}, status)
-
-
 def _wrapped(inner: Any, status: int, headers: Headers) -> webob.Response:
     return document({"error_message": _encoded(inner)}, status, headers)
 

@@ -12,19 +12,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-import pecan
-import pecan.core
-import pecan.decorators
-import pecan.rest
-import pecan.routing
-import pecan.util
-import webob
 from webob import exc as statuses
 
 from bloomery import errors
-from bloomery.api.declare import KEY, Call, Door, Endpoint, TooOld
+from bloomery.api.declare import Call, Endpoint, TooOld
 from bloomery.model.rules import idents
 
 PREFIXES: Final = ("v1", "ext")
@@ -82,19 +75,6 @@ def _find(
         yield from _find(literal, segments, depth + 1, idents)
     if place.ident is not None:
         yield from _find(place.ident, segments, depth + 1, [*idents, segments[depth]])
-
-
-class Application(pecan.Pecan):
-    """Pecan with the table as the only way of routing."""
-
-    def __init__(self, table: Table, **options: Any) -> None:
-        self._table = table
-        super().__init__(Door(), **options)
-
-    def route(self, req: webob.Request, node: Door, path: str) -> tuple[Any, list[str]]:
-        call: Call = req.environ[KEY]
-        call.endpoint, call.idents = find(self._table, call, path)
-        return node.answer, []
 
 
 def find(table: Table, call: Call, path: str) -> tuple[Endpoint, list[str]]:
@@ -173,16 +153,3 @@ def _with_ident_first(table: Table, call: Call, segments: list[str]) -> list[str
             reason=f"Expected a name or UUID for {OLD_IDENT}: {ident}"
         )
     return [ident, *segments]
-
-
-def memoise_argspecs() -> None:
-    """Cache the signatures that Pecan inspects on each request.
-
-    The cache is worth 2.4 to 5.8 times the requests per second.  A test notices when Pecan stops
-    calling this function.
-    """
-    if hasattr(pecan.util.getargspec, "cache_info"):
-        return
-    remembered = functools.lru_cache(maxsize=None)(pecan.util.getargspec)
-    for module in (pecan.util, pecan.core, pecan.decorators, pecan.rest, pecan.routing):
-        module.getargspec = remembered

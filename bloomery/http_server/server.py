@@ -233,7 +233,7 @@ class Server:
             response.start(*_BROKEN)
             data = response.encoded(message, keep=False)
         finally:
-            environ.clear()  # Pecan keeps its last request in each thread, body included
+            environ.clear()  # closures keep it, the body included
         return self._connections.answer(connection, data, keep=keep, pieces=response.pieces)
 
     def _take_after(self, outcome: Future[Any], connection: Connection) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_785,  # shares of the hash ring
-    "lines of the tests": 135_613,  # shares of the hash ring
+    "lines of the product": 114_756,  # shares of the hash ring
+    "lines of the tests": 135_601,  # shares of the hash ring
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
-    "lines of bloomery/api": 8534,  # what the document of stacks says
+    "lines of bloomery/api": 8505,  # what the document of stacks says
     "lines of bloomery/cli": 8882,  # no search for circles in an import
     "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_572,  # lists take shares of the ring
@@ -48,17 +48,17 @@ LIMITS = {
     "lines of bloomery/rpc": 2531,  # points and arcs of the ring, without tooz
     "lines of bloomery/web": 56,
     "files of the product": 699,  # the revision of ring positions
-    "functions": 7544,  # shares of the hash ring
+    "functions": 7543,  # shares of the hash ring
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
     "one-caller helpers": 485,
-    "moves of get": 39,
-    "moves of put": 145,  # an event has the cause, and a flow an ordered key
+    "moves of get": 43,  # the table is called where Pecan searched controllers
+    "moves of put": 149,  # as for get; an event has the cause
     "moves of create": 315,
     "moves of engine's create": 615,  # a stack reads its values in the file that the API uses, too
     "moves of update": 328,
     "moves of engine's update": 940,  # the same
-    "files of get": 22,
-    "files of put": 55,
+    "files of get": 23,
+    "files of put": 56,
     "files of create": 77,
     "files of engine's create": 74,
     "files of update": 77,
