@@ -8,7 +8,7 @@ LOCKED := $(PIP) --require-hashes --no-deps
 OURS := $(PIP) --no-deps --no-build-isolation --editable
 
 # What the service needs, and what its tests need in addition: for `make lock`.
-RUN_SET := .[mysql,otel,postgresql]
+RUN_SET := .[mysql,nats,otel,postgresql]
 TEST_SET := .[test]
 # The tests of the pages use its copy of axe-core (MPL 2.0) alone, and not playwright.
 AXE := --no-deps axe-playwright-python

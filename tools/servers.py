@@ -411,6 +411,24 @@ def own_redis() -> Iterator[OwnServer]:
             yield server
 
 
+# --------------------------------------------------------------------------------- NATS
+
+
+@contextlib.contextmanager
+def own_nats(folder: Path) -> Iterator[OwnServer]:
+    """A server with JetStream, whose streams stay in the folder between two starts."""
+    daemon = program("nats-server", ("/usr/sbin",), package="nats-server")
+    port = free_port()
+    server = OwnServer(
+        command=[daemon, "-a", LOOPBACK, "-p", str(port), "-js", "-sd", folder],
+        port=port,
+        ready_sign="Server is ready",
+        stop_signal=signal.SIGTERM,
+    )
+    with running(server):
+        yield server
+
+
 # ----------------------------------------------------------------------------- programs
 
 

@@ -33,6 +33,17 @@ class Events:
     webhook_allow_local: bool = option(
         False, "let webhooks reach loopback, link-local and cloud metadata addresses"
     )
+    nats_servers: tuple[str, ...] = option(
+        (),
+        "URLs of NATS servers with JetStream, such as nats://user:password@host:4222, separated by "
+        "commas; empty: no events to NATS; needs the extra nats",
+        secret=True,
+    )
+    nats_stream: str = option(
+        "bloomery",
+        "stream of NATS that takes the subjects bloomery.>; created with a maximum age of "
+        "keep_hours if it is missing",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from bloomery.db.engine import Database
 from bloomery.db.events import EventRow
 from bloomery.events import selection
 from bloomery.events.live import LiveEvents
+from bloomery.events.nats_sink import NatsSink
 from bloomery.events.numberer import Numberer
 from bloomery.events.oslo_sink import OsloSink, SensorMessages
 from bloomery.events.sink_worker import Pace, Sink, SinkWorker, add_sinks
@@ -70,6 +71,8 @@ def make_relay(
         sinks.append(LogSink())
     if needs_oslo(conf):
         sinks.append(OsloSink(conf, config_files))
+    if conf.events.nats_servers:
+        sinks.append(NatsSink(conf.events))
     holder = f"{conf.default.host}:{os.getpid()}"
     relay = Relay(
         db,

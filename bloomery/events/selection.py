@@ -74,6 +74,13 @@ def document(event: EventRow, *, hides_error: bool = False) -> dict[str, Any]:
     }
 
 
+def message(event: EventRow) -> bytes:
+    """Return the body of a webhook, and of a message to NATS."""
+    return orjson.dumps(
+        {"type": event.event_type, "timestamp": event.created_at, "data": document(event)}
+    )
+
+
 class Frames:
     """An event in the format of server-sent events, encoded once for all listeners."""
 

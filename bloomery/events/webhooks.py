@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-import orjson
 import standardwebhooks
 
 from bloomery import errors, fetching
@@ -108,13 +107,7 @@ def signed(
     signer: standardwebhooks.Webhook, event: EventRow, now: datetime
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers; repetitions have the same id."""
-    body = orjson.dumps(
-        {
-            "type": event.event_type,
-            "timestamp": event.created_at,
-            "data": selections.document(event),
-        }
-    )
+    body = selections.message(event)
     return body, {
         **fetching.HEADERS,
         "Content-Type": "application/json",

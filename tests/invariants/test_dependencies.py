@@ -47,7 +47,8 @@ def declared() -> tuple[set[str], set[str]]:
     setup.read(ROOT / "setup.cfg")
     service = distributions(setup["options"]["install_requires"])
     extras = setup["options.extras_require"]
-    optional = distributions(extras["postgresql"], extras["mysql"], extras["otel"])
+    names = ("postgresql", "mysql", "nats", "otel")
+    optional = distributions(*(extras[name] for name in names))
     return service | optional, service | optional | distributions(extras["test"])
 
 

@@ -14,17 +14,17 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_756,  # shares of the hash ring
-    "lines of the tests": 135_601,  # shares of the hash ring
+    "lines of the product": 114_890,  # NATS
+    "lines of the tests": 135_814,  # NATS
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8505,  # what the document of stacks says
     "lines of bloomery/cli": 8882,  # no search for circles in an import
     "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_572,  # lists take shares of the ring
-    "lines of bloomery/conf": 1863,  # options are made once
+    "lines of bloomery/conf": 1874,  # options of NATS
     "lines of bloomery/db": 8469,  # lists read a share of the hash ring
     "lines of bloomery/drivers": 15_548,  # BootNext, settings that are not stored
-    "lines of bloomery/events": 1565,  # the cause of an event, for roles that read no error
+    "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
     "lines of bloomery/inspection": 2100,  # pci_device_alias in JSON
     "lines of bloomery/lab": 4378,  # BMCs that know BootNext alone
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2531,  # points and arcs of the ring, without tooz
     "lines of bloomery/web": 56,
-    "files of the product": 699,  # the revision of ring positions
-    "functions": 7543,  # shares of the hash ring
+    "files of the product": 700,  # nats_sink.py
+    "functions": 7552,  # a sink for NATS
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
-    "one-caller helpers": 485,
+    "one-caller helpers": 486,  # an asyncio function of the sink for NATS
     "moves of get": 43,  # the table is called where Pecan searched controllers
     "moves of put": 149,  # as for get; an event has the cause
     "moves of create": 315,
