@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 114_890,  # NATS
-    "lines of the tests": 135_814,  # NATS
+    "lines of the product": 115_013,  # NATS
+    "lines of the tests": 136_031,  # NATS
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8505,  # what the document of stacks says
     "lines of bloomery/cli": 8882,  # no search for circles in an import
     "lines of bloomery/cmd": 2132,  # the service of `template run`
     "lines of bloomery/conductor": 10_572,  # lists take shares of the ring
     "lines of bloomery/conf": 1874,  # options of NATS
-    "lines of bloomery/db": 8469,  # lists read a share of the hash ring
+    "lines of bloomery/db": 8592,  # lists read a share of the ring; common commits
     "lines of bloomery/drivers": 15_548,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
@@ -48,15 +48,15 @@ LIMITS = {
     "lines of bloomery/rpc": 2531,  # points and arcs of the ring, without tooz
     "lines of bloomery/web": 56,
     "files of the product": 700,  # nats_sink.py
-    "functions": 7552,  # a sink for NATS
+    "functions": 7566,  # a sink for NATS
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
-    "one-caller helpers": 486,  # an asyncio function of the sink for NATS
+    "one-caller helpers": 490,  # an asyncio function of the sink for NATS
     "moves of get": 43,  # the table is called where Pecan searched controllers
-    "moves of put": 149,  # as for get; an event has the cause
-    "moves of create": 315,
-    "moves of engine's create": 615,  # a stack reads its values in the file that the API uses, too
-    "moves of update": 328,
-    "moves of engine's update": 940,  # the same
+    "moves of put": 153,  # as for get; an event has the cause
+    "moves of create": 317,
+    "moves of engine's create": 623,  # a stack reads its values in the file that the API uses, too
+    "moves of update": 330,
+    "moves of engine's update": 950,  # the same
     "files of get": 23,
     "files of put": 56,
     "files of create": 77,

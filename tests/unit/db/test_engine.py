@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import re
 import sqlite3
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -17,6 +20,13 @@ from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
 from bloomery.state_dir import StateDir
 from tests.kit.servers import disks
+from tests.kit.waiting import wait_for
+
+Work = Callable[[sa.Connection], Any]
+
+
+class Died(BaseException):
+    """No Exception, such as KeyboardInterrupt."""
 
 
 def put(conn: sa.Connection, name: str, value: str = "") -> None:
@@ -297,6 +307,166 @@ def test_threads_that_fail_leave_the_gate_open_for_the_others(db: engine.Databas
         failed = [pool.submit(write, number).exception() is not None for number in range(64)]
     assert sum(failed) == 32
     assert count(db) == 32
+
+
+# ------------------------------------------------- transactions that share a commit
+
+SEEN: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="")
+
+
+def put_together(db: engine.Database, *works: Work, first: Work | None = None) -> list[Future[Any]]:
+    """Run ``works`` in transactions that have waited, in this order, while ``first`` ran."""
+    queue = db._edge._gate
+    futures: list[Future[Any]] = []
+
+    def wait_for_all(conn: sa.Connection) -> None:
+        put(conn, "first")
+        for number, work in enumerate(works[len(futures) :], 1):  # none, if this runs again
+            futures.append(pool.submit(db.transact, work))
+            wait_for(lambda number=number: queue.waiting == number, "a transaction to wait")
+        if first is not None:
+            first(conn)
+
+    with ThreadPoolExecutor(len(works) + 1) as pool:
+        leader = pool.submit(db.transact, wait_for_all)
+        leader.exception()  # a pool that shuts down takes no more
+    return [leader, *futures]
+
+
+def putting(name: str, value: str = "", then: BaseException | None = None) -> Work:
+    def work(conn: sa.Connection) -> str:
+        put(conn, name, value)
+        if then is not None:
+            raise then
+        return name
+
+    return work
+
+
+def names(db: engine.Database) -> set[str]:
+    with db.read() as conn:
+        every = set(conn.execute(sa.select(SETTINGS.c.name)).scalars())
+    return every - {"contracted_at"}
+
+
+def test_transactions_that_wait_share_one_commit(db: engine.Database):
+    meter = engine.Meter(db)
+    first, *others = put_together(db, *(putting(str(number)) for number in range(16)))
+    assert first.result() is None
+    assert [other.result() for other in others] == [str(number) for number in range(16)]
+    assert meter.commits == 1
+    assert len(names(db)) == 17
+
+
+def test_a_commit_is_for_so_many_transactions_at_most(db: engine.Database, monkeypatch):
+    monkeypatch.setattr(engine, "_MOST_TOGETHER", 4)
+    meter = engine.Meter(db)
+    put_together(db, *(putting(str(number)) for number in range(9)))
+    assert meter.commits == 3
+    assert len(names(db)) == 10
+
+
+FAILURES: dict[str, Work] = {
+    "an error of the work": putting("b", then=LookupError("b")),
+    "an error that is none of Exception": putting("b", then=Died("b")),
+    "a broken constraint": putting("first"),
+    "a broken constraint after a write": lambda conn: (put(conn, "b"), put(conn, "first")),
+    "nonsense": lambda conn: (put(conn, "b"), conn.exec_driver_sql("nonsense")),
+    "a savepoint of its own": lambda conn: (
+        put(conn, "b"), conn.exec_driver_sql("SAVEPOINT own"), put(conn, "first")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("work", FAILURES.values(), ids=FAILURES)
+def test_a_transaction_that_fails_fails_alone(db: engine.Database, work: Work):
+    meter = engine.Meter(db)
+    first, a, b, c = put_together(db, putting("a"), work, putting("c"))
+    assert b.exception() is not None
+    assert [other.result() for other in (first, a, c)] == [None, "a", "c"]
+    assert names(db) == {"first", "a", "c"}
+    assert meter.commits == 1
+
+
+def test_the_first_transaction_of_several_fails_alone(db: engine.Database):
+    first, a, b = put_together(
+        db, putting("a"), putting("b"), first=putting("x", then=LookupError("x"))
+    )
+    assert isinstance(first.exception(), LookupError)
+    assert [a.result(), b.result()] == ["a", "b"]
+    assert names(db) == {"a", "b"}
+
+
+def test_a_full_disk_fails_the_transactions_that_it_has_no_room_for(db: engine.Database):
+    disks.fill(db)
+    large = "x" * 10_000_000
+    first, a, b, c = put_together(db, putting("a"), putting("b", large), putting("c", large))
+    for future in (b, c):
+        with pytest.raises(errors.DatabaseBusy, match="the disk is full"):
+            future.result()
+    disks.make_room(db)
+    stored = {name for name, future in zip(("first", "a"), (first, a), strict=True)
+              if future.exception() is None}  # fmt: skip
+    assert names(db) == stored
+    db.transact(putting("after"))
+    assert db.refusal is None
+
+
+def test_a_commit_that_fails_is_tried_for_each_transaction_alone(db: engine.Database, monkeypatch):
+    commits = []
+    execute = engine._execute_bare
+
+    def fail_first_commit(conn: sa.Connection, statement: str) -> None:
+        if statement == "COMMIT":
+            commits.append(statement)
+            if len(commits) == 1:
+                failure = sqlite3.OperationalError("disk I/O error")
+                raise sa.exc.DBAPIError.instance(statement, None, failure, sqlite3.Error)
+        execute(conn, statement)
+
+    monkeypatch.setattr(engine, "_execute_bare", fail_first_commit)
+    first, a, b = put_together(db, putting("a"), putting("b", then=LookupError("b")))
+    assert [first.result(), a.result()] == [None, "a"]
+    assert isinstance(b.exception(), LookupError)
+    assert len(commits) == 3
+    assert names(db) == {"first", "a"}
+
+
+def test_a_transaction_sees_those_that_came_before_it_and_the_context_of_its_thread(
+    db: engine.Database,
+):
+    def look(conn: sa.Connection) -> tuple[str, str | None]:
+        return SEEN.get(), settings.find(conn, "a")
+
+    def transact() -> tuple[str, str | None]:
+        SEEN.set("mine")
+        return db.transact(look)
+
+    looked: list[Future[Any]] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def join(_conn: sa.Connection) -> None:
+            looked.append(pool.submit(contextvars.copy_context().run, transact))
+            wait_for(lambda: db._edge._gate.waiting == 2, "the other transaction to wait")
+
+        put_together(db, putting("a", "before"), first=join)
+    assert looked[0].result() == ("mine", "before")
+    assert SEEN.get() == ""
+
+
+def test_a_change_of_the_schema_joins_no_transaction(db: engine.Database):
+    meter = engine.Meter(db)
+    with ThreadPoolExecutor(1) as pool:
+        altered: list[Future[Any]] = []
+
+        def alter(_conn: sa.Connection) -> None:
+            altered.append(pool.submit(db.alter, putting("altered")))
+            wait_for(lambda: db._edge._gate.waiting == 2, "the change to wait")
+
+        put_together(db, putting("a"), first=alter)
+    assert altered[0].result() == "altered"
+    assert meter.commits == 2
+    assert names(db) == {"first", "a", "altered"}
 
 
 def test_the_log_of_writes_shrinks_when_a_long_reader_has_ended(tmp_path: Path):

@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery.db.fair_lock import FairLock
+from bloomery.db.fair_lock import FairLock, Turn
 
 LONG_S = 20.0
 
@@ -77,14 +78,60 @@ def test_the_next_one_is_served_after_another_gave_up():
 def test_who_is_handed_the_gate_while_giving_up_holds_it():
     gate = FairLock()
     gate.enter(0)
-    turn = threading.Lock()
-    turn.acquire()
+    turn = Turn()
     gate._queue.append(turn)
     gate.leave()
     assert gate._give_up(turn)
     assert not gate.idle
     gate.leave()
     assert gate.idle
+
+
+class Wish(Turn):
+    is_errand = True
+
+
+def test_an_errand_is_done_by_the_holder_and_its_thread_goes_on_without_the_gate():
+    gate, wish, ended = FairLock(), Wish(), []
+    gate.enter(0)
+    thread = threading.Thread(target=lambda: ended.append(gate.enter(LONG_S, wish)))
+    thread.start()
+    wait_until(lambda: gate.waiting == 1)
+    taken = gate.take_errand()
+    assert taken is wish
+    wish.finish()
+    thread.join(LONG_S)
+    assert (ended, wish.is_done, gate.waiting, gate.idle) == ([True], True, 0, False)
+
+
+def test_an_errand_that_was_begun_is_waited_for_whatever_its_thread_has_time_for():
+    gate, wish = FairLock(), Wish()
+    gate.enter(0)
+    gate._queue.append(wish)
+    gate.take_errand()
+    threading.Timer(0.01, wish.finish).start()
+    assert gate._give_up(wish)
+    assert wish.is_done
+
+
+@pytest.mark.parametrize("queue", [[], [Turn, Wish]], ids=["empty", "plain turn first"])
+def test_no_errand_is_taken_out_of_its_order(queue: list[type[Turn]]):
+    gate = FairLock()
+    gate.enter(0)
+    gate._queue.extend(kind() for kind in queue)
+    assert gate.take_errand() is None
+    assert gate.waiting == len(queue)
+
+
+def test_an_errand_that_nobody_does_gets_the_gate():
+    gate = FairLock()
+    assert gate.enter(0, Wish())
+    wish = Wish()
+    gate._queue.append(wish)
+    gate.leave()
+    assert gate._give_up(wish)
+    assert not wish.is_done
+    assert not gate.idle
 
 
 @settings(max_examples=20, deadline=None)
