@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import bloomery
 from bloomery.conductor.lifecycle import ConductorService
-from bloomery.db import conductors, event_cursors, nodes, stack_drift, stacks, webhooks
+from bloomery.db import conductors, event_cursors, node_counts, stack_drift, stacks, webhooks
 from bloomery.db.engine import Database
+from bloomery.db.node_counts import Condition
 from bloomery.drivers.bmc import gateway
 from bloomery.metrics import AnyGauge, Gauge, Readings, SeriesGauges
 from bloomery.model import webhook
@@ -50,10 +52,17 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
         )
         return {(state,): float(states[state]) for state in CONDUCTOR_STATES}
 
-    def maintenance_by_fault() -> Readings:
+    def count_nodes(label: Callable[[Condition], tuple[str, ...] | None]) -> Readings:
         with db.read() as conn:
-            counts = nodes.count_maintenance_by_fault(conn)
-        return {(fault or _HEALTHY,): float(count) for fault, count in counts.items()}
+            groups = node_counts.list_groups(conn)
+        counts: dict[tuple[str, ...], float] = {}
+        for group in groups:
+            if group.nodes and (labels := label(group.condition)) is not None:
+                counts[labels] = counts.get(labels, 0) + group.nodes
+        return counts
+
+    def maintenance_by_fault() -> Readings:
+        return count_nodes(lambda each: (each.fault or _HEALTHY,) if each.maintenance else None)
 
     def webhooks_by_state() -> Readings:
         with db.read() as conn:
@@ -66,8 +75,7 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
         return {(sink,): lag_s for sink, lag_s in lags.items() if sink not in parked}
 
     def nodes_by_state() -> Readings:
-        with db.read() as conn:
-            return {(state,): count for state, count in nodes.count_by_state(conn).items()}
+        return count_nodes(lambda each: (str(each.provision_state),))
 
     def stacks_by_state() -> Readings:
         with db.read() as conn:

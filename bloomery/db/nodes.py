@@ -323,22 +323,31 @@ def count_reserved(conn: sa.Connection, project: str | None) -> int:
     return conn.execute(counted).scalar_one()
 
 
+def first_move_at(conn: sa.Connection, state: str, project: str | None) -> datetime | None:
+    """Return when the first of the nodes in ``state``, without those with a fault, came into it.
+
+    ``project``: of its nodes alone.  By an index, which is in the order of these times.
+    """
+    has_fault = sa.and_(_T.maintenance.is_(sa.true()), sa.func.coalesce(_T.fault, "") != "")
+    query = sa.select(_T.provision_updated_at).where(
+        _T.provision_state == state, _T.provision_updated_at.is_not(None), ~has_fault,
+        *_visible(project),
+    )  # fmt: skip
+    return conn.execute(query.order_by(_T.provision_updated_at).limit(1)).scalar_one_or_none()
+
+
+def list_uuids_of(
+    conn: sa.Connection, *, driver: str, group: str, project: str | None
+) -> Sequence[str]:
+    """Return the UUIDs of a driver's nodes in a conductor group; ``project``: of its nodes."""
+    of_kind = _T.driver == driver, _T.conductor_group == group, *_visible(project)
+    return conn.execute(sa.select(_T.uuid).where(*of_kind)).scalars().all()
+
+
 def count_served(conn: sa.Connection, *, group: str, drivers: Collection[str]) -> int:
     """Count the nodes of a conductor group with one of these drivers."""
     of_group = _T.conductor_group == group, _T.driver.in_(drivers)
     return conn.execute(sa.select(sa.func.count()).where(*of_group)).scalar_one()
-
-
-def count_by_state(conn: sa.Connection) -> dict[str, int]:
-    """Count nodes by provision state."""
-    counted = sa.select(_T.provision_state, sa.func.count()).group_by(_T.provision_state)
-    return {str(state): count for state, count in conn.execute(counted)}
-
-
-def count_maintenance_by_fault(conn: sa.Connection) -> dict[str | None, int]:
-    """Count nodes in maintenance by fault; None: an operator put them there."""
-    counted = sa.select(_T.fault, sa.func.count()).where(_T.maintenance.is_(sa.true()))
-    return dict(conn.execute(counted.group_by(_T.fault)).tuples().all())
 
 
 def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:

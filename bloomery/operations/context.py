@@ -10,7 +10,6 @@ from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.events.live import LiveEvents
 from bloomery.model.request import Request
-from bloomery.operations.fleet_counts import FleetCounts
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
@@ -33,7 +32,6 @@ class Services:
     sealer: Sealer | None = None
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
     live: LiveEvents | None = None
-    fleet: FleetCounts = field(default_factory=FleetCounts)
     on_webhooks_changed: Callable[[], None] = lambda: None
 
 

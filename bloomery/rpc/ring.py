@@ -25,10 +25,11 @@ import json
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -64,6 +65,16 @@ class DriverFacts:
     defaults: dict[str, str | None]
 
 
+class Population(NamedTuple):
+    """How many nodes of a driver a group has, and how many ever came; None: nobody counts that.
+
+    Both are equal only where the nodes are the same.
+    """
+
+    nodes: int
+    arrivals: int | None
+
+
 class _Hosts:
     """The hosts of some drivers in one group, and their points on the ring.
 
@@ -76,6 +87,7 @@ class _Hosts:
         self._options = options
         self._hash = getattr(hashlib, options.hash_ring_algorithm)
         self._arcs: dict[str, tuple[tuple[int, int], ...] | None] = {}
+        self._counts: dict[tuple[str, str], tuple[Population, Counter[str | None]]] = {}
 
     @functools.cached_property
     def _ring(self) -> tuple[list[int], list[str]]:
@@ -116,6 +128,21 @@ class _Hosts:
                     own.append((first, last))
             self._arcs[host] = tuple(own) if len(own) <= _MOST_ARCS else None
         return self._arcs[host]
+
+    def count(
+        self,
+        kind: tuple[str, str],
+        population: Population,
+        list_uuids: Callable[[], Iterable[str]],
+    ) -> Counter[str | None]:
+        """Count the nodes of a group and driver by host, as ``Ring.count_by_host`` does."""
+        if len(self.hosts) == 1:
+            return Counter({self.hosts[0]: population.nodes})
+        last, counts = self._counts.get(kind, (None, Counter[str | None]()))
+        if population.arrivals is None or population != last:
+            counts = Counter(map(self.host_of, list_uuids()))
+            self._counts[kind] = population, counts
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +307,24 @@ class Ring:
         """Return the host that serves a node, or None; free where there is one host."""
         hosts = self._current().hosts.get((group, driver))
         return None if hosts is None else hosts.host_of(uuid)
+
+    def count_by_host(
+        self,
+        *,
+        driver: str,
+        group: str,
+        population: Population,
+        list_uuids: Callable[[], Iterable[str]],
+    ) -> Counter[str | None]:
+        """Count a driver's nodes in a group by the hosts that serve them; None: no host does.
+
+        The UUIDs are listed only where several hosts share the nodes, and the population is not
+        that of the last call.
+        """
+        hosts = self._current().hosts.get((group, driver))
+        if hosts is None:
+            return Counter({None: population.nodes})
+        return hosts.count((group, driver), population, list_uuids)
 
     def serves(self, host: str, *, driver: str, group: str) -> bool:
         """Is ``host`` alive, and does it serve nodes of a driver in a group?"""

@@ -6,14 +6,15 @@ Rows are deleted by one conductor for all.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from bloomery import boot_files
+from bloomery import boot_files, errors
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import HOLD_STATES, UNSTABLE_STATES
-from bloomery.db import commit_tokens, conductors, history, nodes, rows, steps
+from bloomery.db import commit_tokens, conductors, history, node_counts, nodes, rows, steps
 
 LOG = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ _FLOWS_AT_ONCE: Final = 50  # in one transaction
 _FLOWS_LISTED: Final = 20_000  # by one statement, which reads every row
 _LEAST_TIMEOUTS: Final = 3  # heartbeat_timeouts after which a conductor may be deleted
 _NEED_BOOT_FILES: Final = UNSTABLE_STATES | HOLD_STATES
+_LEAST_FOLDED: Final = 100  # rows of counts: a commit for fewer saves no reader anything
+_COUNTS_FOLDED: Final = 5000  # in one transaction
 _NODES_AT_ONCE: Final = 500  # in one statement
 
 
@@ -57,6 +60,34 @@ def trim_tokens(runtime: ConductorRuntime) -> None:
         return
     while runtime.db.transact(commit_tokens.trim):
         pass
+
+
+def fold_counts(runtime: ConductorRuntime) -> None:
+    """Replace the rows of changed counts of nodes by their sums."""
+    if not runtime.ring.leads(runtime.host):
+        return
+    with runtime.db.read() as conn:
+        if node_counts.count_surplus(conn) < _LEAST_FOLDED:
+            return
+    with suppress(errors.Conflict):  # two lead for a moment
+        fold = partial(node_counts.fold, at_most=_COUNTS_FOLDED)
+        while runtime.db.transact(fold) == _COUNTS_FOLDED:
+            pass
+
+
+def check_counts(runtime: ConductorRuntime) -> None:
+    """Compare the counts of nodes with the nodes; correct and log what differs.
+
+    Nothing should differ, unless triggers were lost, as by a restore of single tables.
+    """
+    if not runtime.ring.leads(runtime.host):
+        return
+    with runtime.db.snapshot() as conn:
+        lacking = node_counts.compare(conn)
+    if lacking:
+        runtime.db.transact(partial(node_counts.mend, lacking=lacking))
+        differences = "; ".join(f"{number:+} of {each}" for each, number in lacking.items())
+        LOG.warning("the counts of nodes differed, and are corrected: %s", differences)
 
 
 def trim_conductors(runtime: ConductorRuntime) -> None:

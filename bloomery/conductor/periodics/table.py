@@ -34,6 +34,8 @@ LOG = logging.getLogger(__name__)
 _NO_WORKER_RETRY_S: Final = 1.0
 _TOKENS_EVERY_S: Final = 600.0
 _BOOT_FILES_EVERY_S: Final = 600.0
+_FOLD_EVERY_S: Final = 2.0
+_CHECK_COUNTS_EVERY_S: Final = 3600.0
 _LEAST_REST: Final = 0.25  # least pause, as a share of the period
 
 
@@ -134,6 +136,20 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda conf: conf.conductor.step_flows_cleanup_interval,
         make=_stateless(housekeeping.trim_steps),
         why="the rows of ended flows grow",
+    ),
+    Periodic(
+        name="fold_counts",
+        every_s=lambda _conf: _FOLD_EVERY_S,
+        make=_stateless(housekeeping.fold_counts),
+        why="each change of a node appends two rows of counts",
+        at_start=True,
+    ),
+    Periodic(
+        name="check_counts",
+        every_s=lambda _conf: _CHECK_COUNTS_EVERY_S,
+        make=_stateless(housekeeping.check_counts),
+        why="a restore of single tables loses triggers",
+        at_start=True,
     ),
     Periodic(
         name="trim_conductors",

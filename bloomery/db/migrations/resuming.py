@@ -15,7 +15,9 @@ from alembic.ddl.impl import DefaultImpl
 from alembic.ddl.mysql import MySQLImpl
 
 VERSION_TABLE: Final = "alembic_version"
-_THERE: Final = frozenset({1050, 1060, 1061, 1826})  # table, column, key, foreign key
+_THERE: Final = frozenset(
+    {1050, 1060, 1061, 1359, 1826}
+)  # table, column, key, trigger, foreign key
 _KEY_THERE: Final = (1005, "errno: 121 ")  # foreign key, as MariaDB says it
 _GONE: Final = frozenset({1051, 1054, 1091})  # table, column to rename or drop, key
 _MAKE: Final = (

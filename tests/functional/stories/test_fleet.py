@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import datetime, timedelta
 
-from bloomery.db import conductors
+import sqlalchemy as sa
+
+from bloomery.db import conductors, node_counts, rows
 from bloomery.db.engine import Meter
-from bloomery.operations import fleet_counts
-from bloomery.operations.fleet_counts import FleetCounts
+from bloomery.db.tables import NODES
 
 
 def fleet(stage):
-    stage.site.number_events()
     answer = stage.api.get("/ext/v1/fleet")
     assert answer.status == 200, answer.body
     return answer.json
@@ -48,7 +48,6 @@ def test_nodes_are_counted_by_state_class_and_conductor(stage):
 
 
 def test_counts_follow_whatever_changes(stage):
-    """A process that counted before says what a process says that counts anew."""
     node, other = stage.enrol(), stage.enrol()
     for change in (
         lambda: None,
@@ -62,52 +61,60 @@ def test_counts_follow_whatever_changes(stage):
         stage.enrol,
     ):
         change()
-        assert groups(stage, stage.services.fleet) == groups(stage, FleetCounts())
+        with stage.site.db.snapshot() as conn:
+            assert node_counts.compare(conn) == {}
     assert fleet(stage)["nodes"] == 2
 
 
-def test_all_nodes_are_read_again_after_half_an_hour_and_when_conductors_change(stage):
-    """Events may be gone by then; nodes move between conductors without any."""
-    clock = [0.0]
-    counts = FleetCounts(lambda: clock[0])
-    node = stage.enrol()
-    groups(stage, counts)
-    stage.site.set(node, power_state="power on")  # without an event
-    assert [each.condition.power_state for each in groups(stage, counts)] == [None]
-    clock[0] = fleet_counts.RELOAD_S
-    assert [each.condition.power_state for each in groups(stage, counts)] == ["power on"]
-    with stage.site.db.read() as conn:
-        own = conductors.get(conn, stage.site.runtime.host)
-    stage.site.db.transact(lambda conn: conductors.sign_off(conn, own.hostname, own.incarnation))
-    stage.services.rpc.ring.refresh()
-    assert [each.condition.host for each in groups(stage, counts)] == [None]
-
-
-def test_a_look_that_fails_is_made_up_for_by_the_next(stage, monkeypatch):
-    node = stage.enrol()
-    groups(stage, stage.services.fleet)
-    stage.patch(node, resource_class="large")
-    with monkeypatch.context() as broken:
-        broken.setattr(stage.services.rpc.ring, "find_host", None)
-        with pytest.raises(TypeError):
-            groups(stage, stage.services.fleet)
-    assert groups(stage, stage.services.fleet) == groups(stage, FleetCounts())
-
-
-def groups(stage, counts):
-    stage.site.number_events()
-    return sorted(counts.look(stage.site.db, stage.services.rpc.ring)[1], key=repr)
-
-
-def test_a_look_reads_the_nodes_that_have_changed_and_no_other(stage):
-    nodes = [stage.enrol() for _ in range(9)]
-    fleet(stage)
+def test_a_look_reads_no_node(stage):
+    """Neither the first look nor a later one, where one host serves each driver and group."""
+    for _ in range(9):
+        stage.enrol()
     meter = Meter(stage.site.db)
     fleet(stage)
-    assert [text for text in meter.statements if "nodes.driver" in text] == []
-    meter.reset()
-    stage.patch(nodes[3], resource_class="large")
-    meter.reset()
-    fleet(stage)
-    (read,) = [text for text in meter.statements if "nodes.driver" in text]
-    assert "WHERE nodes.uuid IN (" in read
+    reads = [text for text in meter.statements if "FROM nodes" in text]
+    assert [text for text in reads if "nodes.reservation IS NOT NULL" not in text] == []
+
+
+def test_two_hosts_share_nodes_that_are_hashed_once(stage):
+    """Nodes are listed again after one came or went, and not after other changes."""
+    nodes = [stage.enrol() for _ in range(30)]
+    row = {"hostname": "host-b", "group": "", "drivers": ["fake-hardware"], "interfaces": []}
+    stage.site.db.transact(lambda conn: conductors.register(conn, **row))
+    stage.services.rpc.ring.refresh()
+    meter = Meter(stage.site.db)
+
+    def look():
+        meter.reset()
+        answer = fleet(stage)
+        by_host = {each["hostname"]: each["nodes"] for each in answer["conductors"]}
+        assert sum(by_host.values()) + answer["without_conductor"] == answer["nodes"]
+        return by_host, sum(text.startswith("SELECT nodes.uuid") for text in meter.statements)
+
+    counts, lists = look()
+    assert lists == 1
+    assert all(counts.values())
+    stage.site.set(nodes[0], provision_state="active", owner="p1")
+    assert look() == (counts, 0)
+    delete = sa.delete(NODES).where(NODES.c.uuid == nodes[1])
+    with stage.site.db.read() as conn:
+        row = conn.execute(sa.select(NODES).where(NODES.c.uuid == nodes[1])).mappings().one()
+    stage.site.db.transact(lambda conn: (conn.execute(delete), conn.execute(sa.insert(NODES), row)))
+    assert look() == (counts, 1)
+    stage.site.set(nodes[2], driver="no-such")
+    stage.site.set(nodes[3], conductor_group="east")
+    assert look()[1] == 1
+
+
+def test_since_is_the_first_move_of_those_that_the_caller_may_list(stage):
+    now = rows.now()
+    nodes = [stage.enrol() for _ in range(4)]
+    for age_h, node in enumerate(nodes):
+        moved = {"provision_updated_at": now - timedelta(hours=age_h)}
+        stage.site.set(node, provision_state="deploy failed", **moved)
+    stage.site.set(nodes[3], maintenance=True, fault="power failure")  # is another problem
+    problems = {each["code"]: each for each in fleet(stage)["problems"]}
+    [code] = problems.keys() - {"power_failure"}
+    assert problems[code]["count"] == 3
+    assert datetime.fromisoformat(problems[code]["since"]) == now - timedelta(hours=2)
+    assert problems["power_failure"]["since"] is None

@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, server_pool
 from bloomery.db.engine import Database
-from bloomery.db.tables import METADATA
+from bloomery.db.tables import METADATA, NODE_COUNTS
 
 SQLITE: Final = "sqlite"
 VARIABLE: Final = "BLOOMERY_TEST_DATABASE"
@@ -203,6 +203,7 @@ class Server:
             for table in reversed(METADATA.sorted_tables):
                 if table.name in used:
                     conn.execute(sa.delete(table))
+            conn.execute(sa.delete(NODE_COUNTS))  # after the nodes, whose triggers write there
             for table in METADATA.sorted_tables:
                 if table.name in used and self._first_rows[table]:
                     conn.execute(sa.insert(table), self._first_rows[table])

@@ -77,6 +77,20 @@ def test_the_migrated_schema_is_the_declared_one(db: engine.Database):
         assert compare_metadata(context, tables.METADATA) == []
 
 
+def test_the_triggers_of_migrations_are_the_declared_ones(
+    db: engine.Database, fresh: engine.Database
+):
+    """A revision that rebuilds a table of SQLite drops its triggers, and must create them again."""
+    fresh.alter(tables.METADATA.create_all)
+    triggers = []
+    for each in (db, fresh):
+        with each.read() as conn:
+            query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+            triggers.append(dict(conn.exec_driver_sql(query).tuples().all()))
+    assert triggers[0] == triggers[1]
+    assert len(triggers[0]) == 3
+
+
 def test_sqlite_never_uses_the_number_of_a_trimmed_event_again(db: engine.Database):
     with db.read() as conn:
         created = conn.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'events'")

@@ -1,6 +1,6 @@
 """Nodes have a position on the hash ring.
 
-Revision 0016, after 0014.
+Revision 0016, after 0015.
 
 Servers compute it from the UUID: the first 28 bits of its MD5.  SQLite has no MD5, and a single
 conductor, which needs no position.
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0016"
-down_revision = "0014"
+down_revision = "0015"
 kind = "expand"
 
 POSITIONS = {

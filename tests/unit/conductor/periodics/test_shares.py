@@ -102,7 +102,10 @@ SHARED = {
     ),
     "ask_agents": (WAITING, lambda pair: pair.calls),
 }
-ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
+ONCE = {  # by one for all
+    "trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens", "fold_counts",
+    "check_counts",
+}  # fmt: skip
 APART = {
     "watch_leases", "adopt_allocations", "send_sensors", "retry_boots",  # tested below
     "checkpoint",  # of SQLite, which has one conductor
