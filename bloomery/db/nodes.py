@@ -51,14 +51,9 @@ _HELD_BY_NOBODY = (
     sa.func.coalesce(_T.reservation, "") == ""
 )  # avoids the index on reservations, where nearly all nodes are null
 _INSERT = sa.insert(NODES)
-_COUNT_OTHERS = (
-    sa.select(sa.func.count())
-    .select_from(NODES)
-    .where(
-        _T.provision_state.in_(sa.bindparam("states", expanding=True)),
-        _T.uuid != sa.bindparam("ident"),
-    )
-)
+_IN_STATES = _T.provision_state.in_(sa.bindparam("states", expanding=True))
+_COUNT_IN_STATES = sa.select(sa.func.count()).select_from(NODES).where(_IN_STATES)
+_IS_IN_STATES = sa.select(sa.func.count()).where(_T.uuid == sa.bindparam("ident"), _IN_STATES)
 _NOTE_AGENT = (
     sa.update(NODES)
     .where(
@@ -311,9 +306,14 @@ def count_others_in_states(
 def count_in_states(
     conn: sa.Connection, uuid: str, states: Iterable[State], group: str | None = None
 ) -> int:
-    """As ``count_others_in_states``, without a lock."""
-    counted = _COUNT_OTHERS if group is None else _COUNT_OTHERS.where(_T.conductor_group == group)
-    return conn.execute(counted, {"states": list(states), "ident": uuid}).scalar_one()
+    """As ``count_others_in_states``, without a lock.
+
+    Reads the index of states alone, and one row: a condition on UUIDs would read each node.
+    """
+    in_group = [] if group is None else [_T.conductor_group == group]
+    counted, own = _COUNT_IN_STATES.where(*in_group), _IS_IN_STATES.where(*in_group)
+    others = sa.select(counted.scalar_subquery() - own.scalar_subquery())
+    return int(conn.execute(others, {"states": list(states), "ident": uuid}).scalar_one())
 
 
 def count_reserved(conn: sa.Connection, project: str | None) -> int:
