@@ -4,19 +4,23 @@
         for machine in rack.machines:
             print(machine.address, machine.system_id, machine.mac)
 
-By default one BMC manages all machines; with ``apart`` each has its own, on its own port.  Machines
-have the same UUIDs and MACs at every start.
+By default one BMC manages all machines; with ``apart`` each has its own, on its own port.  With
+``first`` the BMCs have one port, each at an address of its own.  Machines have the same UUIDs and
+MACs at every start.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
 import errno
-import selectors
+import ipaddress
+import logging
 import ssl
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -27,7 +31,9 @@ from bloomery.lab.model import Model
 from bloomery.lab.system import Spec, System
 from bloomery.lab.wire import Server
 
+LOG = logging.getLogger(__name__)
 HOST: Final = "127.0.0.1"
+_EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  connections to other addresses are closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +112,9 @@ class Rack:
     """``more`` sets fields of every machine's ``Spec``; ``tls``: a certificate and its key.
 
     ``host``: the loopback address.  ``port``: of the first BMC, the others follow; 0: any free
-    ones.  ``model``: a name in ``models.ALL``; all but ``generic`` have one machine per BMC.
-    ``built``: further BMCs.
+    ones.  ``first``: the loopback address of the first BMC, where the next addresses are those of
+    the others; all have one port, and so one file is open for all.  ``model``: a name in
+    ``models.ALL``; all but ``generic`` have one machine per BMC.  ``built``: further BMCs.
     """
 
     def __init__(
@@ -118,6 +125,7 @@ class Rack:
         apart: bool = False,
         host: str = HOST,
         port: int = 0,
+        first: str | None = None,
         rules: Rules | None = None,
         tls: tuple[str, str] | None = None,
         model: str = models.GENERIC.name,
@@ -129,56 +137,66 @@ class Rack:
         self.bmcs = [*bmcs(own, rules or Rules(), make, apart=apart), *built]
         if not self.bmcs:  # a port for the page
             self.bmcs = [SimulatedBmc((), rules or Rules())]
-        ports = [port + n if port else 0 for n in range(len(self.bmcs))]
-        self._servers = [_server(b, host, p) for b, p in zip(self.bmcs, ports, strict=True)]
+        if first is None:
+            ports = [port + n if port else 0 for n in range(len(self.bmcs))]
+            self._servers = [
+                _server(host, p, {host: b}) for b, p in zip(self.bmcs, ports, strict=True)
+            ]
+        else:
+            start = ipaddress.IPv4Address(first)
+            by_address = {str(start + n): bmc for n, bmc in enumerate(self.bmcs)}
+            self._servers = [_server(_EVERY_ADDRESS, port, by_address)]
         self._context: ssl.SSLContext | None = None
         if tls:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(*tls)
         self.machines: list[Machine] = []
         for server in self._servers:
-            for system in server.bmc.systems.values():
-                user, password = next(iter(server.bmc.rules.users.items()))
-                self.machines.append(Machine(
-                    address=self._address(server), username=user, password=password, system=system,
-                    bmc=server.bmc,
-                ))  # fmt: skip
+            for at, bmc in server.bmcs.items():
+                user, password = next(iter(bmc.rules.users.items()))
+                self.machines += [
+                    Machine(
+                        address=self._address(at, server), username=user, password=password,
+                        system=system, bmc=bmc,
+                    )
+                    for system in bmc.systems.values()
+                ]  # fmt: skip
         self.overview: Callable[[], dict[str, Any]] = lambda: overview.document(
             self.bmcs, (machine.system for machine in self.machines), dict
         )
         self._thread = threading.Thread(target=self._serve, name="lab", daemon=True)
-        self._stopping = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready = threading.Event()
 
     @property
     def address(self) -> str:
         """The address of the first BMC."""
-        return self._address(self._servers[0])
+        server = self._servers[0]
+        return self._address(next(iter(server.bmcs)), server)
 
-    def _address(self, server: Server) -> str:
-        return f"{'http' if self._context is None else 'https'}://{server.netloc}"
+    def _address(self, at: str, server: Server) -> str:
+        host = f"[{at}]" if ":" in at else at
+        return f"{'http' if self._context is None else 'https'}://{host}:{server.port}"
 
     def start(self) -> Rack:
-        """Serve in a thread, and return at once."""
+        """Serve in a thread, and return once it does."""
         for server in self._servers:
             server.overview = self.overview
-        if self._context is not None:
-            for server in self._servers:
-                server.socket = self._context.wrap_socket(
-                    server.socket, server_side=True, do_handshake_on_connect=False,
-                )  # fmt: skip
         self._thread.start()
+        self._ready.wait()
         return self
 
     def stop(self) -> None:
         """End running requests and close the ports."""
-        self._stopping.set()
         for bmc in self.bmcs:
             bmc.stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        for server in self._servers:
-            server.socket.close()
-            server.hang_up()
+        if self._loop is None:
+            for server in self._servers:
+                server.stop()
+            return
+        with contextlib.suppress(RuntimeError):  # it has stopped before
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
     def __enter__(self) -> Self:
         self.start()
@@ -188,19 +206,27 @@ class Rack:
         self.stop()
 
     def _serve(self) -> None:
-        """Listen for all BMCs in one thread; each connection gets its own thread."""
-        with selectors.DefaultSelector() as ready:
+        """Serve all BMCs in the event loop of this thread."""
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            loop.set_exception_handler(_log_broken)
             for server in self._servers:
-                server.timeout = 0
-                ready.register(server.socket, selectors.EVENT_READ, server)
-            while not self._stopping.is_set():
-                for key, _ in ready.select(0.1):
-                    key.data.handle_request()
+                server.start(loop, self._context)
+            self._loop = loop
+            self._ready.set()
+            loop.run_forever()
+            for server in self._servers:
+                server.stop()
 
 
-def _server(bmc: SimulatedBmc, host: str, port: int) -> Server:
+def _log_broken(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what broke, unless a client has disconnected."""
+    if not isinstance(exc := context.get("exception"), OSError):
+        LOG.error("the lab's server broke: %s", context["message"], exc_info=exc)
+
+
+def _server(host: str, port: int, by_address: Mapping[str, SimulatedBmc]) -> Server:
     try:
-        return Server((host, port), bmc)
+        return Server((host, port), by_address)
     except OSError as exc:
         if exc.errno == errno.EMFILE:
             raise errors.CannotStart(

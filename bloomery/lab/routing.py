@@ -51,7 +51,7 @@ class _Route(NamedTuple):
     serve: Callable[..., Answer]
 
 
-_ROUTES: list[_Route] = []
+_ROUTES: dict[int, list[_Route]] = {}  # by the number of slashes in their paths
 
 
 def route(methods: str, pattern: str) -> Callable[[F], F]:
@@ -60,7 +60,8 @@ def route(methods: str, pattern: str) -> Callable[[F], F]:
     compiled = re.compile(text), re.compile(text, re.IGNORECASE)
 
     def take(serve: F) -> F:
-        _ROUTES.append(_Route(frozenset(methods.split("|")), *compiled, serve))
+        new = _Route(frozenset(methods.split("|")), *compiled, serve)
+        _ROUTES.setdefault(pattern.count("/"), []).append(new)
         return serve
 
     return take
@@ -92,7 +93,8 @@ def _serve_generic(bmc: SimulatedBmc, ask: Ask) -> Reply:
     method = "GET" if ask.method == "HEAD" else ask.method
     rest = ask.path.removeprefix(ROOT)
     folds = bmc.view is not None and bmc.view.model.folds_case
-    here = [(r, m) for r in _ROUTES if (m := (r.folded if folds else r.pattern).fullmatch(rest))]
+    routes = _ROUTES.get(rest.rstrip("/").count("/"), ())
+    here = [(r, m) for r in routes if (m := (r.folded if folds else r.pattern).fullmatch(rest))]
     if not here or not ask.path.startswith(ROOT):
         raise missing(ask.path)
     for route_, match in here:

@@ -22,7 +22,7 @@ from bloomery.lab.system import RESETS
 from bloomery.lab.timers import Distribution, Seconds
 
 Json = dict[str, Any]
-MOST: Final = 10_000  # machines
+MOST: Final = 20_000  # machines
 IPMI_MOST: Final = 200  # each is a process
 
 
@@ -107,7 +107,7 @@ class Group:
     apart: bool = True
     power_s: Seconds = 0.0
     answer_s: Seconds = 0.0
-    idle_s: float = 5.0  # before a BMC closes a connection; each has a thread
+    idle_s: float = 5.0  # before a BMC closes a connection
     faults: tuple[Json, ...] = ()
     agent: Profile | None = None
     node: Json = field(default_factory=dict)

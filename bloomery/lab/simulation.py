@@ -29,18 +29,29 @@ _POLL_S: Final = 0.5  # between two polls of the power of an IPMI machine
 
 
 class Simulation:
-    """``port``: of the first BMC, the others follow; 0: any free ones.  ``folder``: for files."""
+    """``port``: of the first BMC, the others follow; 0: any free ones.  ``folder``: for files.
 
-    def __init__(self, scenario: Scenario, *, folder: Path, port: int = 0) -> None:
+    ``first``, ``tls``: as in ``Rack``.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        folder: Path,
+        port: int = 0,
+        first: str | None = None,
+        tls: tuple[str, str] | None = None,
+    ) -> None:
         self.scenario, self._stack = scenario, ExitStack()
         self._groups: dict[str, list[SimulatedBmc]] = {}
         self.ipmi: dict[str, IpmiRack] = {}
         self.crew = Crew(folder)
-        first = 0
+        number = 0
         for group in scenario.groups:
             if group.protocol == "redfish":
                 make = models.of(group.model)
-                specs = rack.specs(group.count, prefix=group.name, first=first, **make.machine)
+                specs = rack.specs(group.count, prefix=group.name, first=number, **make.machine)
                 specs = [
                     replace(spec, power_s=draw(group.power_s, self._random(spec.name)))
                     for spec in specs
@@ -53,11 +64,11 @@ class Simulation:
                     bmc.faults.add(**fault)
             else:
                 self.ipmi[group.name] = IpmiRack(
-                    folder, group.count, prefix=group.name, first=first
+                    folder, group.count, prefix=group.name, first=number
                 )
-            first += group.count
+            number += group.count
         built = [bmc for group in self._groups.values() for bmc in group]
-        self.rack = rack.Rack(built=built, port=port)
+        self.rack = rack.Rack(built=built, port=port, first=first, tls=tls)
         self.rack.overview = self.overview
 
     def _random(self, what: object) -> random.Random:

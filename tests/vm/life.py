@@ -50,8 +50,8 @@ from oslo_utils import secretutils
 
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
 from bloomery.lab.ipmi import IpmiRack
+from bloomery.lab.rack import Rack
 from bloomery.lab.system import Spec
-from bloomery.lab.wire import Server
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.vm.machine import VirtualMachine
@@ -160,8 +160,7 @@ class Life:
         line = self._ipmi.machines[0].console
         self.machine = VirtualMachine(spec, bmc.stopping, folder=self.folder, tap=TAP, line=line)
         bmc.systems[UUID] = self.machine
-        self._bmc = Server(("127.0.0.1", 0), bmc)
-        threading.Thread(target=self._bmc.serve_forever, daemon=True).start()
+        self._rack = Rack(built=[bmc]).start()
         self.service = self._start()
         self._began_at = time.monotonic()
         self._shown: tuple[str, ...] = ()
@@ -174,8 +173,7 @@ class Life:
         self._stop(signal.SIGTERM)
         self.machine.stop()
         self._ipmi.stop()
-        self._bmc.shutdown()
-        self._bmc.server_close()
+        self._rack.stop()
 
     def _start(self) -> Served:
         service = Served(self.folder / "state", port=API_PORT, **OPTIONS)
@@ -225,13 +223,12 @@ class Life:
     # ------------------------------------------------------------------------------ the life
 
     def enrol(self) -> None:
-        host, port = self._bmc.server_address[:2]
         ipmi = self._ipmi.machines[0].driver_info
         node = {
             "name": "vm-1",
             "driver": "redfish",
             "driver_info": {
-                "redfish_address": f"http://{host!s}:{port}",
+                "redfish_address": self._rack.address,
                 "redfish_system_id": f"{ROOT}/Systems/{UUID}",
                 "redfish_username": "admin",
                 "redfish_password": "password",

@@ -33,7 +33,7 @@ def lab() -> None:
 
 
 @lab.command()
-@click.option("--nodes", type=click.IntRange(1, 10_000), default=8, show_default=True)
+@click.option("--nodes", type=click.IntRange(1, scenario.MOST), default=8, show_default=True)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -62,14 +62,13 @@ def stage(make_site) -> Iterator[Stage]:
 def asked(monkeypatch):
     """Every request to the lab's BMCs since it was cleared, as "METHOD path"."""
     seen: list[str] = []
-    serve = wire.Handler.do_any
+    serve = wire.Connection.serve
 
-    def noted(self):
-        seen.append(f"{self.command} {self.path.removeprefix('/redfish/v1')}")
-        serve(self)
+    def noted(self, request):
+        seen.append(f"{request.method} {request.target.removeprefix('/redfish/v1')}")
+        serve(self, request)
 
-    for method in ("GET", "POST", "PATCH", "DELETE"):
-        monkeypatch.setattr(wire.Handler, f"do_{method}", noted)
+    monkeypatch.setattr(wire.Connection, "serve", noted)
     return seen
 
 

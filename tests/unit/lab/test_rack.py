@@ -3,7 +3,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -82,6 +84,21 @@ def test_machines_are_the_same_at_every_start(make):
 def test_one_bmc_has_all_machines_unless_they_stand_apart(make):
     assert len({m.address for m in make(nodes=3).machines}) == 1
     assert len({m.address for m in make(nodes=3, apart=True).machines}) == 3
+
+
+def test_bmcs_at_one_port_are_told_apart_by_their_addresses(make, tmp_path):
+    machines = make(nodes=3, apart=True, first="127.1.0.254", tls=certificate(tmp_path)).machines
+    hosts = [m.address.removeprefix("https://").rpartition(":")[0] for m in machines]
+    [port] = {m.address.rpartition(":")[2] for m in machines}
+    assert hosts == ["127.1.0.254", "127.1.0.255", "127.1.1.0"]
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    for machine in machines:
+        ask = Client(machine)
+        ask.context = trusting
+        assert ask("GET", machine.system_id)[1]["UUID"] == machine.uuid
+    with pytest.raises((OSError, http.client.HTTPException)):
+        root_over(http.client.HTTPSConnection("127.1.1.1", int(port), context=trusting))
 
 
 def test_a_port_that_is_taken_is_told_with_the_way_out(make):
@@ -307,6 +324,26 @@ def test_requests_and_connections_are_counted(machine):
         root_over(another)
     counted = machine.bmc.counted()
     assert (counted["requests"], counted["connections"], counted["handshakes"]) == (4, 2, 0)
+
+
+def test_open_connections_and_late_answers_cost_no_thread(make):
+    machine = make(rules=Rules(late_s=0.2)).machines[0]
+    before = threading.active_count()
+    with contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(contextlib.closing(raw(machine))) for _ in range(50)]
+        for connection in kept:
+            connection.request("GET", "/redfish/v1/")
+        wait_for(lambda: machine.bmc.counted()["requests"] == 50, "the requests")
+        assert threading.active_count() == before
+        assert [connection.getresponse().status for connection in kept] == [200] * 50
+
+
+def test_requests_that_come_at_once_are_answered_one_after_another(machine):
+    host, _, port = machine.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(b"GET /redfish HTTP/1.1\r\n\r\n" * 2 + b"GET /redfish HTTP/1.0\r\n\r\n")
+        answers = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answers.count(b"HTTP/1.1 200 OK") == 3
 
 
 def test_a_connection_that_says_nothing_is_closed(make):
