@@ -64,7 +64,7 @@ bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 bench-peers: $(VENV)/test.stamp build/heat/made.stamp build/ironic/made.stamp  ## Measure beside the published Ironic and Heat, and write doc/reference/benchmarks.md
 	@$(BIN)/python -m bench.peers
 
-bench-scale: $(VENV)/test.stamp  ## Measure 100 to 10,000 simulated machines, and write doc/reference/benchmarks.md
+bench-scale: $(VENV)/test.stamp  ## Measure 100 to 10,000 simulated machines, ARGS=bar 13,500 BMCs, ARGS=100000 rows; write doc/reference/benchmarks.md
 	@$(BIN)/python -m bench.scale $(ARGS)
 
 build/openapi/made.stamp:

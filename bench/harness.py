@@ -177,10 +177,20 @@ class Process:
     """A child in its own process group; whatever happens, it does not outlive the block."""
 
     def __init__(self, *command: str, **more: Any) -> None:
+        self._command, self._more = command, more
+        self._start()
+
+    def _start(self) -> None:
         self._child = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True, **more,
+            self._command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True, **self._more,
         )  # fmt: skip
         self.pid = self._child.pid
+
+    def restart(self) -> None:
+        """Kill it in the middle of its work, and start it again."""
+        self._child.kill()
+        self._child.communicate()
+        self._start()
 
     def line(self, timeout_s: float = _START_S) -> str:
         """Return the next line that it prints."""
@@ -230,7 +240,7 @@ class Server(Process):
             "--state-dir", str(home), "--config-file", str(file), "--port", str(port),
             env=os.environ | (env or {}),
         )  # fmt: skip
-        self._home = home
+        self.home = home
         self.port = port
         self.orchestration_port = 0
 
@@ -239,7 +249,7 @@ class Server(Process):
         try:
             url = self.line().split(" answers at ")[1].split()[0]
             self.port = urlsplit(url).port or 0
-            self.orchestration_port = orchestration_port(self._home)
+            self.orchestration_port = orchestration_port(self.home)
         except BaseException:
             self.__exit__()
             raise

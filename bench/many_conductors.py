@@ -73,7 +73,8 @@ def measure() -> Sequence[Line]:
         url = sa.make_url(server.env["BLOOMERY_TEST_POSTGRESQL"])
         for line, options in ((quick, {}), (slow, SLOW | WORKERS)):
             _compare(line, url, options)
-        late_s, cpu_s = _taken_over(url)
+        with harness.folder() as folder, event_relay.database(url) as db:
+            late_s, cpu_s = taken_over(db, folder)
         late.add(late_s)
         cpu.add(cpu_s)
     return quick, slow, late, cpu
@@ -173,11 +174,11 @@ class Role(Process):
     def __init__(self, role: str, folder: Path, options: dict[str, Any]) -> None:
         file = folder / f"{role}-{uuid.uuid4().hex}.conf"
         file.write_text(harness.config(options))
-        self._home = file.with_suffix("")
+        self.home = file.with_suffix("")
         listens = ("--port", "0", "--orchestration-port", "0") if role == "api" else ()
         super().__init__(
             sys.executable, "-c", "from bloomery.cli.main import main; main()", role,
-            "--state-dir", str(self._home), "--config-file", str(file), *listens,
+            "--state-dir", str(self.home), "--config-file", str(file), *listens,
         )  # fmt: skip
         self.port = self.orchestration_port = 0
 
@@ -186,7 +187,7 @@ class Role(Process):
         words = self.line(60).split(" answers at ")
         if len(words) > 1:
             self.port = int(words[1].split()[0].rpartition(":")[2])
-            self.orchestration_port = harness.orchestration_port(self._home)
+            self.orchestration_port = harness.orchestration_port(self.home)
         return self
 
 
@@ -236,19 +237,18 @@ def _named() -> dict[str, Any]:
 # --------------------------------------------------------------------------------- a death
 
 
-def _taken_over(url: sa.URL) -> tuple[float, float]:
+def taken_over(db: Database, folder: Path) -> tuple[float, float]:
     """Return how long after the time-out all nodes are the heir's, and what CPU that took."""
-    with harness.folder() as folder, event_relay.database(url) as db:
-        options = _shared(db, folder) | _named()
-        with StateDir(folder / "key") as home:
-            _die(_dead_conductor(db, home))
-        with Role("conductor", folder, options) as heir:
-            heir.ready()
-            timeout_s = HEARTBEAT["conductor/heartbeat_timeout"]
-            threading.Event().wait(timeout_s - 2)
-            began, cpu_s = time.monotonic(), heir.cpu_s()
-            harness.until(lambda: _count_of_heir(db) == TAKEN_OVER, "the heir", timeout_s=300)
-            return time.monotonic() - began - 2, heir.cpu_s() - cpu_s
+    options = _shared(db, folder) | _named()
+    with StateDir(folder / "key") as home:
+        _die(_dead_conductor(db, home))
+    with Role("conductor", folder, options) as heir:
+        heir.ready()
+        timeout_s = HEARTBEAT["conductor/heartbeat_timeout"]
+        threading.Event().wait(timeout_s - 2)
+        began, cpu_s = time.monotonic(), heir.cpu_s()
+        harness.until(lambda: _count_of_heir(db) == TAKEN_OVER, "the heir", timeout_s=300)
+        return time.monotonic() - began - 2, heir.cpu_s() - cpu_s
 
 
 def _count_of_heir(db: Database) -> int:

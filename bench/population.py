@@ -7,6 +7,7 @@ every third, and a power state that agrees with their fake hardware.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 from bloomery import conf, secrets
 from bloomery.conductor.states import Power, State
 from bloomery.db import nodes, rows, schema
+from bloomery.db.engine import Database
 from bloomery.db.tables import METADATA, NODES
 from bloomery.drivers import registry
 from bloomery.model import node as model
@@ -29,6 +31,7 @@ from bloomery.model.portgroup import Portgroup
 from bloomery.state_dir import StateDir
 
 MANY = 10_000
+_PART = 10_000
 TRAITS = ("CUSTOM_GPU", "CUSTOM_RACK_7", "HW_CPU_X86_VMX")
 
 
@@ -37,10 +40,16 @@ def make(path: Path, count: int = MANY) -> Path:
     with StateDir(path) as home:
         db = home.open_database(conf.Conf().database)
         schema.prepare(db)
-        made = list(_nodes(count, home.sealer(db)))
-        db.transact(lambda conn: insert(conn, made))
+        fill(db, home.sealer(db), count)
         db.close()
     return path
+
+
+def fill(db: Database, sealer: secrets.Sealer, count: int) -> None:
+    """Store ``count`` nodes, some thousands in a transaction."""
+    nodes = _nodes(count, sealer)
+    while part := list(itertools.islice(nodes, _PART)):
+        db.transact(lambda conn, part=part: insert(conn, part))
 
 
 def add_records(path: Path) -> None:

@@ -3,6 +3,7 @@
     make bench-scale                        # 100 to 10,000 machines, on each of SITES
     make bench-scale ARGS=postgresql        # one of SITES; the tables of the others stay
     make bench-scale ARGS="sqlite 100 300"  # a quick look, which writes no page
+    make bench-scale ARGS=bar               # what a site may cost: see bar.py
 
 Each size has a fresh service, and a process with one simulated Redfish BMC a machine.  All machines
 are ordered of a verb at once.  CPU is that of the service's processes, without the database's.
@@ -60,7 +61,7 @@ _WRITTEN: Final = {  # an image of no length: the lab's agents download none
 }  # fmt: skip
 _CLASS: Final = "bm.scale"
 _SHOWN: Final = {"active": "deploy", "deleted": "undeploy"}  # verbs in words of an operator
-_IDLE_S: Final = 5.0  # after which a BMC closes a connection; each has a thread of the lab
+_IDLE_S: Final = 5.0  # after which a BMC closes a connection
 _MOST_BY_AGENTS: Final = 1000
 _BOOT_S: Final = 2.0  # from power on to the lookup of an agent
 _LOOK_S: Final = 0.2
@@ -107,13 +108,16 @@ class Size:
 
 
 class Lab(harness.Process):
-    """The BMCs, in a process of their own."""
+    """The BMCs, in a process of their own.
 
-    def __init__(self, machines: int, folder: Path, api_port: int) -> None:
+    ``group``: of a scenario.  ``first``: the BMCs speak TLS at one port, at addresses from it on.
+    """
+
+    def __init__(self, folder: Path, machines: int, group: Json, *, first: str = "") -> None:
         self._file = folder / "machines.json"
         super().__init__(
-            sys.executable, "-m", "bench.scale", "lab", str(machines), str(self._file),
-            f"http://127.0.0.1:{api_port}", stdin=-1,
+            sys.executable, "-m", "bench.scale", "lab", str(self._file),
+            json.dumps(group | {"count": machines}), first, stdin=-1,
         )  # fmt: skip
 
     def nodes(self) -> list[Json]:
@@ -129,17 +133,13 @@ class Lab(harness.Process):
         return int(self.line(_READY_S))
 
 
-def _serve_lab(machines: int, file: Path, api: str) -> None:
-    from bloomery.lab import scenario
+def _serve_lab(file: Path, group: Json, first: str) -> None:
+    from bloomery.lab import scenario, tls
     from bloomery.lab.simulation import Simulation
 
-    group = {
-        "count": machines, "idle_s": _IDLE_S,
-        "agent": {"api": api, "image": "agent.iso", "boot_s": _BOOT_S},
-        "node": {"instance_info": _IMAGE, "resource_class": _CLASS,
-                 "driver_info": {"deploy_iso": "http://127.0.0.1/agent.iso"}},
-    }  # fmt: skip
-    with Simulation(scenario.of({"groups": {"sim": group}}, ""), folder=file.parent) as lab:
+    site = scenario.of({"groups": {"sim": group}}, "")
+    files = tls.certificate(file.parent) if first else None
+    with Simulation(site, folder=file.parent, first=first or None, tls=files) as lab:
         file.write_text(json.dumps(lab.nodes()))
         print("ready", flush=True)
         for _ in sys.stdin:
@@ -344,7 +344,15 @@ def _fleet(site: str, machines: int, folder: Path) -> Iterator[Fleet]:
         else:
             processes = [stack.enter_context(harness.Server(folder / "home", options))]
         api = processes[-1]
-        lab = stack.enter_context(Lab(machines, folder, api.port))
+        group = {
+            "idle_s": _IDLE_S,
+            "agent": {
+                "api": f"http://127.0.0.1:{api.port}", "image": "agent.iso", "boot_s": _BOOT_S,
+            },
+            "node": {"instance_info": _IMAGE, "resource_class": _CLASS,
+                     "driver_info": {"deploy_iso": "http://127.0.0.1/agent.iso"}},
+        }  # fmt: skip
+        lab = stack.enter_context(Lab(folder, machines, group))
         client = stack.enter_context(closing(Client(api.port)))
         database = sa.create_engine(url, poolclass=sa.pool.NullPool)
         yield Fleet(
@@ -418,11 +426,11 @@ def _text(site: str, sizes: Sequence[Size]) -> str:
         f"{span}:", textwrap.fill(f"{slopes}.", 119),
         f"Orders that were refused at first, and given again: {refusals:,}.", "",
         "| Machines | CPU at rest, % | MiB at the start | MiB at the end | database, MiB |",
-        "|---|---|---|---|---|", memory, "", f"One run; {_machine()}.", "",
+        "|---|---|---|---|---|", memory, "", f"One run; {machine()}.", "",
     ])  # fmt: skip
 
 
-def _machine() -> str:
+def machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
@@ -473,7 +481,12 @@ def _label(x: float, y: float, text: str, anchor: str, colour: str = "#333333") 
 
 
 def main(words: Sequence[str]) -> None:
-    """``words``: names of SITES and sizes, all of them where none is given."""
+    """``words``: names of SITES and sizes, all of them where none is given; or those of ``bar``."""
+    from bench import bar  # which imports this module
+
+    if "bar" in words or words == [str(bar.ROWS)]:
+        bar.run(words)
+        return
     sizes = [int(word) for word in words if word.isdigit()]
     for site in [word for word in words if word in SITES] or SITES:
         print(f"\n{SITES[site][0]}\n{_heading()}", flush=True)
@@ -481,12 +494,12 @@ def main(words: Sequence[str]) -> None:
         text = _text(site, measured)
         print(text, flush=True)
         if not sizes:
-            _write(site, text)
+            write(site, text)
         if not sizes and site == "sqlite":
             PLOT.write_text(plot(measured))
 
 
-def _write(site: str, text: str) -> None:
+def write(site: str, text: str) -> None:
     """Replace the tables of one site on the page."""
     before, mark, rest = PAGE.read_text().partition(MARK.format(site=site))
     PAGE.write_text(before + mark + text + END + rest.partition(END)[2])
@@ -494,6 +507,6 @@ def _write(site: str, text: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["lab"]:
-        _serve_lab(int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
+        _serve_lab(Path(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4])
     else:
         main(sys.argv[1:])

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 115_351,  # an event loop for the BMCs of the lab
-    "lines of the tests": 136_349,  # BMCs at one port
+    "lines of the product": 115_530,  # an event loop for the BMCs of the lab
+    "lines of the tests": 136_400,  # BMCs at one port
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8505,  # what the document of stacks says
     "lines of bloomery/cli": 8882,  # no search for circles in an import
@@ -27,7 +27,7 @@ LIMITS = {
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
     "lines of bloomery/inspection": 2100,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 4378,  # an event loop for all BMCs
+    "lines of bloomery/lab": 4557,  # an event loop for all BMCs
     "lines of bloomery/model": 4200,  # a conductor's share of the hash ring
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2576,  # nodes are counted by host
     "lines of bloomery/web": 56,
     "files of the product": 701,  # node_counts.py and its revision
-    "functions": 7582,  # an event loop for the BMCs of the lab
+    "functions": 7587,  # an event loop for the BMCs of the lab
     "functions of under ten lines, per mille": 786,  # long functions of revisions are gone
-    "one-caller helpers": 491,  # a row of counts
+    "one-caller helpers": 485,  # a row of counts
     "moves of get": 43,  # the table is called where Pecan searched controllers
     "moves of put": 153,  # as for get; an event has the cause
     "moves of create": 317,
