@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
-from bloomery.db import pagination, rows
+from bloomery.db import json_members, pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
+from bloomery.model.fields import Column
 from bloomery.model.node import Node, RingKey, RingShare
 from bloomery.model.rules import agents
 
@@ -92,26 +93,35 @@ def split_traits(joined: str | None) -> tuple[str, ...]:
     return tuple(sorted(joined.split(","))) if joined else ()
 
 
+@lru_cache(maxsize=512)
+def _select(dialect: sa.Dialect, columns: tuple[Column, ...]) -> sa.Select[Any]:
+    selected = (
+        _COLUMNS[each] if isinstance(each, str) else json_members.column(dialect, NODES, each)
+        for each in columns
+    )
+    return sa.select(*selected).select_from(NODES)
+
+
 @lru_cache(maxsize=256)
-def _by_either(columns: tuple[str, ...]) -> sa.Select[Any]:
-    return sa.select(*(_COLUMNS[name] for name in columns)).where(
+def _by_either(dialect: sa.Dialect, columns: tuple[Column, ...]) -> sa.Select[Any]:
+    return _select(dialect, columns).where(
         sa.or_(_T.uuid == sa.bindparam("ident"), _T.name == sa.bindparam("ident")),
     )
 
 
-def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Row[Any] | None:
+def find_row(conn: sa.Connection, ident: str, columns: tuple[Column, ...]) -> sa.Row[Any] | None:
     """Return these columns of the node with this UUID or name: objects still JSON text.
 
     No name is a UUID, so one row at most matches.
     """
-    return conn.execute(_by_either(columns), {"ident": ident}).first()
+    return conn.execute(_by_either(conn.dialect, columns), {"ident": ident}).first()
 
 
 def list_rows_of(
     conn: sa.Connection, uuids: Collection[str], columns: tuple[str, ...]
 ) -> list[sa.Row[Any]]:
     """Return these columns of nodes by UUID, as ``find_row`` does; missing nodes are absent."""
-    query = sa.select(*(_COLUMNS[name] for name in columns))
+    query = _select(conn.dialect, columns)
     idents = sorted(uuids)
     return [
         row
@@ -365,7 +375,7 @@ class Query:
     ``equal`` holds column -> value (None: is null), ``among`` column -> values.
     """
 
-    columns: Sequence[str]
+    columns: tuple[Column, ...]
     equal: Mapping[str, Any] = field(default_factory=dict)
     among: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     associated: bool | None = None
@@ -400,7 +410,7 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
         conditions.append(_T.description.ilike(f"%{query.description_contains}%"))
     if not query.include_children:
         conditions.append(_T.parent_node.is_(None))
-    statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*conditions)
+    statement = _select(conn.dialect, query.columns).where(*conditions)
     statement = pagination.keyset(
         conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
         visible=visible,

@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pagination, rows, upserts
+from bloomery.db import json_members, pagination, rows, upserts
 from bloomery.db.tables import METADATA, NODES
+from bloomery.model.fields import Column
 from bloomery.model.noun import Noun
 from bloomery.model.request import Page
 from bloomery.model.rules import idents
@@ -22,14 +23,19 @@ def table(noun: Noun) -> sa.Table:
 
 
 def find_row(
-    conn: sa.Connection, noun: Noun, ident: str, columns: Sequence[str]
+    conn: sa.Connection, noun: Noun, ident: str, columns: Sequence[Column]
 ) -> sa.Row[Any] | None:
     """Return these columns of the record with this UUID or name: objects still JSON text."""
-    return conn.execute(_select(noun, columns).where(_is(noun, ident))).one_or_none()
+    return conn.execute(_select(conn, noun, columns).where(_is(noun, ident))).one_or_none()
 
 
-def _select(noun: Noun, columns: Sequence[str]) -> sa.Select[Any]:
-    return sa.select(*(table(noun).c[name] for name in columns))
+def _select(conn: sa.Connection, noun: Noun, columns: Sequence[Column]) -> sa.Select[Any]:
+    t = table(noun)
+    selected = (
+        t.c[each] if isinstance(each, str) else json_members.column(conn.dialect, t, each)
+        for each in columns
+    )
+    return sa.select(*selected).select_from(t)
 
 
 def _is(noun: Noun, ident: str) -> sa.ColumnElement[bool]:
@@ -40,7 +46,7 @@ def _is(noun: Noun, ident: str) -> sa.ColumnElement[bool]:
 
 def get(conn: sa.Connection, noun: Noun, ident: str, *, for_update: bool = False) -> Any:
     """Return one record by UUID or name, or raise the noun's error of a missing one."""
-    query = _select(noun, noun.columns).where(_is(noun, ident))
+    query = _select(conn, noun, noun.columns).where(_is(noun, ident))
     row = conn.execute(query.with_for_update() if for_update else query).mappings().one_or_none()
     if row is None:
         raise noun.missing(ident)
@@ -51,7 +57,7 @@ def list_where(conn: sa.Connection, noun: Noun, **equal: Any) -> list[Any]:
     """Return all records whose columns equal these, oldest first; a list holds alternatives."""
     c = table(noun).c
     conditions = (c[n].in_(v) if isinstance(v, list) else c[n] == v for n, v in equal.items())
-    query = _select(noun, noun.columns).where(*conditions)
+    query = _select(conn, noun, noun.columns).where(*conditions)
     return [_value(noun, row) for row in conn.execute(query.order_by(c.id)).mappings()]
 
 
@@ -59,7 +65,7 @@ def list_rows_where(
     conn: sa.Connection, noun: Noun, column: str, values: Collection[str]
 ) -> Sequence[sa.Row[Any]]:
     """Return the records with one of ``values`` in a column: objects still JSON text."""
-    query = _select(noun, noun.columns)
+    query = _select(conn, noun, noun.columns)
     return [
         row
         for some in upserts.chunks(sorted(values))
@@ -127,7 +133,7 @@ class Query:
     count as owned.
     """
 
-    columns: Sequence[str]
+    columns: Sequence[Column]
     equal: Mapping[str, Any] = field(default_factory=dict)
     shards: Sequence[str] | None = None
     conductor_groups: Sequence[str] | None = None
@@ -164,7 +170,7 @@ def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[
         conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))
     listed = pagination.keyset(
         conn,
-        _select(noun, query.columns).where(*conditions, *visible),
+        _select(conn, noun, query.columns).where(*conditions, *visible),
         table(noun),
         page.sort_key,
         page.descending,

@@ -74,6 +74,19 @@ class Field:
 FieldTable: TypeAlias = dict[str, Field]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonMembers:
+    """A column of queries: fields that the database prints as members of a JSON object.
+
+    Its identity is the key of cached statements, since the hash of many fields is slow.
+    """
+
+    fields: tuple[Field, ...]
+
+
+Column: TypeAlias = str | JsonMembers
+
+
 def table(*fields: Field) -> FieldTable:
     """Return the fields by name, in the order of declaration."""
     return {field.name: field for field in fields}

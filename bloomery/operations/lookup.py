@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import nodes as db
+from bloomery.model.fields import Column
 from bloomery.model.rules import nodes as rules
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
@@ -31,7 +32,7 @@ BRIEF: Final = (
 OWNED: Final = ("uuid", "owner", "lessee")  # for policies
 
 
-def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
+def row(ctx: Context, ident: str, columns: tuple[Column, ...] = BRIEF) -> Any:
     """Return columns of one node by UUID or name.  Raises NodeNotFound."""
     with ctx.services.db.read() as conn:
         node = db.find_row(conn, ident, columns)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
+from bloomery.model.fields import Column
 from bloomery.model.node import FAULTS
 from bloomery.model.request import Page
 from bloomery.model.rules import attributes, idents, network_data, patches
@@ -42,7 +43,7 @@ def count_by_shard(ctx: Context) -> list[tuple[str | None, int]]:
         return db.count_by_shard(conn)
 
 
-def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
+def get_row(ctx: Context, ident: str, columns: tuple[Column, ...]) -> Any:
     """Return columns of one node by UUID or name.  Raises NodeNotFound.
 
     Objects are JSON text as they are stored, traits joined by commas.
@@ -50,7 +51,7 @@ def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     return policy.get_node(ctx, ident, "baremetal:node:get", columns=columns)
 
 
-def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
+def get_states(ctx: Context, ident: str, columns: tuple[Column, ...]) -> Any:
     """Return a node's columns of states; see ``get_row``."""
     return policy.get_node(ctx, ident, "baremetal:node:get_states", columns=columns)
 
@@ -65,7 +66,7 @@ def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
 
 def list_rows(
     ctx: Context,
-    columns: tuple[str, ...],
+    columns: tuple[Column, ...],
     filters: Mapping[str, Any],
     page: Page,
 ) -> tuple[Sequence[Any], str | None]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import nodes as db
 from bloomery.db import records
+from bloomery.model.fields import Column
 from bloomery.model.noun import Noun
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
@@ -125,7 +126,9 @@ def authorize_named(ctx: Context, uuid: str, hidden: errors.Failure, *rules: str
         authorize_part(ctx, lookup.row(ctx, uuid, lookup.OWNED), hidden, *rules)
 
 
-def get_node(ctx: Context, ident: str, *rules: str, columns: tuple[str, ...] = lookup.BRIEF) -> Any:
+def get_node(
+    ctx: Context, ident: str, *rules: str, columns: tuple[Column, ...] = lookup.BRIEF
+) -> Any:
     """Return columns of a readable node, if the caller may do all of ``rules`` to it.
 
     Raises NodeNotFound, Forbidden: see ``authorize_node``.

@@ -18,6 +18,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import records as db
 from bloomery.model import nouns
+from bloomery.model.fields import Column
 from bloomery.model.noun import INSPECTION, Noun, checked, pinned_change
 from bloomery.model.request import Page
 from bloomery.model.rules import attributes, idents, patches
@@ -35,13 +36,13 @@ PORT_EVENTS: Final = ("network.bind_port", "network.unbind_port", "network.delet
 _EVENT_UUIDS: Final = ("port_id", "device_id", "binding:host_id")
 
 
-def get(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
+def get(ctx: Context, noun: Noun, ident: str, columns: Sequence[Column]) -> Any:
     """Return columns of one record by UUID, or by name where the noun has names."""
     policy.authorize_record(ctx, noun, ident, "get")
     return _row(ctx, noun, ident, columns)
 
 
-def _row(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
+def _row(ctx: Context, noun: Noun, ident: str, columns: Sequence[Column]) -> Any:
     with ctx.services.db.read() as conn:
         row = db.find_row(conn, noun, ident, columns)
     if row is None:
@@ -53,7 +54,7 @@ def _row(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
 
 
 def list_rows(
-    ctx: Context, noun: Noun, columns: Sequence[str], filters: Mapping[str, Any], page: Page
+    ctx: Context, noun: Noun, columns: Sequence[Column], filters: Mapping[str, Any], page: Page
 ) -> Sequence[Any]:
     """Return a page of rows of these columns, in that order; ``filters`` by their names."""
     project = policy.visible_records(ctx, noun, filters.get("owner"))

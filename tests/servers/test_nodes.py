@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from tests.unit.db.test_json_members import (  # noqa: F401  run here again
+    test_a_printed_node_is_what_orjson_makes_of_its_row,
+    test_no_fields_are_an_empty_text,
+    test_numbers_are_printed_as_numbers,
+)
 from tests.unit.db.test_locks import (  # noqa: F401  run here again
     node,
     test_a_lost_lock_undoes_the_whole_transaction,

@@ -102,7 +102,7 @@ def _states(call: Call, node: str) -> Reply:
     return Reply(location=call.at(f"nodes/{node}/states"))
 
 
-def get(call: Call, node: str) -> Json:
+def get(call: Call, node: str) -> orjson.Fragment:
     ident, columns = views.known_ident(call, node), views.state_columns(call)
     return views.states(call, nodes.get_states(call.context, ident, columns))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from bloomery.api import arguments, schemas
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply
@@ -69,7 +71,7 @@ HISTORY_LIST: Final = {**arguments.paging(HISTORY), "detail": Arg(arguments.bool
 MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
 
 
-def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> Json:
+def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> orjson.Fragment:
     serializer = views.Serializer(call, fields)
     return serializer.write(nodes.get_row(call.context, ident, serializer.columns))
 
@@ -93,7 +95,7 @@ def list_in_detail(call: Call, **query: Any) -> Json:
     return read_page(call, query, detail=True)
 
 
-def get(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
+def get(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> orjson.Fragment:
     views.check_fields(call, fields)
     return _show(call, views.known_ident(call, node), fields)
 
@@ -106,7 +108,7 @@ def create(call: Call, *, body: Json) -> Reply:
 
 def update(
     call: Call, node: str, *, body: list[Json], reset_interfaces: bool | None = None
-) -> Json:
+) -> orjson.Fragment:
     terms = views.update_terms(call, node, reset_interfaces)
     return _show(call, nodes.update(call.context, node, body, reset_interfaces, terms))
 

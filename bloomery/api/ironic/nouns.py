@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import orjson
+
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg
@@ -69,11 +71,13 @@ class Allocations(records.Collection):
         except errors.NodeNotFound as exc:  # the filter ``node`` names no node
             raise errors.InvalidParameterValue(reason=str(exc)) from exc
 
-    def get(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
+    def get(
+        self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None
+    ) -> orjson.Fragment:
         _check_fields(call, fields)
         return super().get(call, ident, fields=fields)
 
-    def update(self, call: Call, ident: str, *, body: patches.Patch) -> Json:
+    def update(self, call: Call, ident: str, *, body: patches.Patch) -> orjson.Fragment:
         """Update an allocation; as in Ironic, a missing allocation precedes faults of the patch."""
         operations.get(call.context, self.noun, self._ident(ident), ("uuid",))
         return super().update(call, ident, body=body)
@@ -81,9 +85,8 @@ class Allocations(records.Collection):
     def create(self, call: Call, *, body: Json) -> Reply:
         self.gates.body(call, self.noun, body)
         uuid = allocations.create(call.context, body)
-        document = self._document(call, uuid)
         return Reply(
-            document=document if body.get("node") else document | _NEW,
+            document=self._document(call, uuid, fixed={} if body.get("node") else _NEW),
             location=call.at(f"{self.noun.path}/{uuid}"),
         )
 
@@ -91,7 +94,9 @@ class Allocations(records.Collection):
         allocations.destroy(call.context, self._ident(ident))
 
 
-def get_allocation_of_node(call: Call, node: str, *, fields: tuple[str, ...] | None = None) -> Json:
+def get_allocation_of_node(
+    call: Call, node: str, *, fields: tuple[str, ...] | None = None
+) -> orjson.Fragment:
     """Return the allocation of a node; as in Ironic, an unknown node gives 400."""
     try:
         uuid = allocations.uuid_of_node(call.context, node_views.known_ident(call, node))
@@ -222,7 +227,7 @@ class Runbooks(records.Collection):
     def create(self, call: Call, *, body: Json) -> Reply:
         return super().create(call, body=runbooks.with_owner(call.context, body))
 
-    def update(self, call: Call, ident: str, *, body: patches.Patch) -> Json:
+    def update(self, call: Call, ident: str, *, body: patches.Patch) -> orjson.Fragment:
         runbooks.authorize_change(call.context, ident, body)
         return super().update(call, ident, body=body)
 

@@ -114,7 +114,7 @@ def _lookup_document(call: Call, node: agents.AgentNode) -> dict[str, Any]:
     """Return the document of lookup: secrets are masked, except the token in ``config``."""
     row = node.row
     objects = {name: projection.masked(name, getattr(row, name)) for name in _OBJECTS}
-    links_of = projection.link_maker(call.url, "nodes")
+    links = projection.links(call.url, f"nodes/{row.uuid}")
     conf = call.context.services.conf
     containers, metrics, statsd = conf.agent_containers, conf.metrics, conf.metrics_statsd
     config = {
@@ -149,7 +149,7 @@ def _lookup_document(call: Call, node: agents.AgentNode) -> dict[str, Any]:
         "tls_cipher_suites": conf.agent.tls_ciphers,
     }
     return {
-        "node": {"uuid": row.uuid, **objects, **links_of(row.uuid)},
+        "node": {"uuid": row.uuid, **objects, "links": links},
         "config": config,
     }
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
+
+import orjson
 
 from bloomery import errors
 from bloomery.api import arguments, schemas, versions
@@ -183,7 +186,9 @@ class Collection:
     def list_in_detail(self, call: Call, **query: Any) -> Json:
         return read_page(call, self.noun, query, detailed=True)
 
-    def get(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
+    def get(
+        self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None
+    ) -> orjson.Fragment:
         ident = self._ident(ident)
         if fields is not None:
             views.check_fields(call, self.noun, fields)
@@ -196,7 +201,7 @@ class Collection:
             document=self._document(call, uuid), location=call.at(f"{self.noun.path}/{uuid}")
         )
 
-    def update(self, call: Call, ident: str, *, body: Patch) -> Json:
+    def update(self, call: Call, ident: str, *, body: Patch) -> orjson.Fragment:
         uuid = records.update(
             call.context,
             self.noun,
@@ -220,8 +225,14 @@ class Collection:
             return arguments.ident(f"{self.noun.name}_ident", ident)
         return arguments.uuid(f"{self.noun.name}_uuid", ident)
 
-    def _document(self, call: Call, ident: str, fields: tuple[str, ...] | None = None) -> Json:
-        serializer = views.Serializer(call, self.noun, fields)
+    def _document(
+        self,
+        call: Call,
+        ident: str,
+        fields: tuple[str, ...] | None = None,
+        fixed: Mapping[str, Any] = MappingProxyType({}),
+    ) -> orjson.Fragment:
+        serializer = views.Serializer(call, self.noun, fields, fixed=fixed)
         return serializer.write(records.get(call.context, self.noun, ident, serializer.columns))
 
     def _waived(self, call: Call) -> tuple[str, ...]:

@@ -12,14 +12,14 @@ from typing import Any, Final
 import orjson
 import sqlalchemy as sa
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.declare import Call
 from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
 from bloomery.model import node as model
 from bloomery.model import node_facts
-from bloomery.model.fields import FieldTable, table
+from bloomery.model.fields import Column, FieldTable, table
 from bloomery.model.request import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
@@ -53,12 +53,7 @@ BIOS_ALWAYS: Final = ("created_at", "updated_at")  # shown whatever ``fields`` s
 HISTORY_SHORT: Final = ("uuid", "created_at", "severity", "event")
 MAX_SHORT_EVENT: Final = 255
 
-_PROJECTIONS: Final = projection.Projections(model.FIELDS, "uuid")
-_WITH_CONDUCTOR: Final = projection.Projections(model.FIELDS, "uuid", "driver", "conductor_group")
-_WITH_OWNER: Final = projection.Projections(
-    model.FIELDS, "uuid", "driver", "conductor_group", "owner", "lessee"
-)
-_STATES: Final = projection.Projections(table(*(model.FIELDS[name] for name in STATES)))
+_STATES: Final = table(*(model.FIELDS[name] for name in STATES))
 
 
 # ------------------------------------------------------------------------------------ documents
@@ -68,49 +63,72 @@ class Serializer:
     """Build documents from rows read by ``columns``.  ``fields`` None: all."""
 
     def __init__(self, call: Call, fields: Iterable[str] | None) -> None:
-        context = call.context
-        shows_conductor = fields is None or "conductor" in fields
-        projections = _WITH_CONDUCTOR if shows_conductor else _PROJECTIONS
-        self._guards = policy.guards_fields(context)
-        if self._guards:
-            projections = _WITH_OWNER
-            self._hidden = functools.cache(functools.partial(policy.hidden_fields, context))
-        self._projection = projections.of(call.version, fields)
-        names = self._projection.names
-        self._translates_states = "provision_state" in names and call.version < INSPECT_WAIT_SINCE
-        self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
-        self._version = call.version
-        self._context = context
+        self._context, self._version = call.context, call.version
+        self._bare = policy.bare_fields(call.context)
+        self._guards = policy.guards_fields(call.context)
+        self._hidden = functools.cache(functools.partial(policy.hidden_fields, call.context))
+        names = None if fields is None else frozenset(fields)
+        self._projection = _projection(call.version, names, self._bare, guards=self._guards)
+        self.columns = self._projection.columns
         links = [n for n, since in SUBRESOURCES if fields is None and call.version >= since]
         self._links_of = projection.link_maker(call.url, "nodes", *links)
-        self.columns = self._projection.columns
-        self._bare = [name for name in policy.bare_fields(context) if name in names]
 
-    def write(self, row: Sequence[Any]) -> Json:
-        document = self._projection.values(row)
-        uuid = document["uuid"]
-        if self._translates_states:
-            document["provision_state"] = _state(document["provision_state"], self._version)
-        if self._shows_traits:
-            joined = document["traits"]
-            document["traits"] = sorted(joined.split(",")) if joined else []
-        if self._shows_conductor:
-            document["conductor"] = nodes.find_host(
-                self._context, document["driver"], document["conductor_group"], uuid
-            )
-        for name in self._bare:
-            value = orjson.loads(row[self.columns.index(name)])
-            sealer = self._context.services.sealer
-            # without a key, secrets cannot be unsealed
-            document[name] = sealer.open(value) if sealer else secrets.mask(value)
+    def write(self, row: Sequence[Any]) -> orjson.Fragment:
+        at, derived = self._projection.at, dict[str, Any]()
+        uuid = row[at["uuid"]]
+        for name in self._projection.derived:
+            derived[name] = self._value(name, row[at[name]])
+        if "traits" in at:
+            joined = row[at["traits"]]
+            derived["traits"] = sorted(joined.split(",")) if joined else []
+        if "driver" in at:
+            driver, group = row[at["driver"]], row[at["conductor_group"]]
+            derived["conductor"] = nodes.find_host(self._context, driver, group, uuid)
         if self._guards:
-            for name in self._hidden(document["owner"], document["lessee"]):
-                if name in self._projection.names:
+            for name in self._hidden(row[at["owner"]], row[at["lessee"]]):
+                if name in derived:
                     text = projection.redaction(f"baremetal:node:get:{name}")
-                    is_object = model.FIELDS[name].kind == "object"
-                    document[name] = {"content": text} if is_object else text
-        document |= self._links_of(uuid)
-        return self._projection.finish(document)
+                    derived[name] = {"content": text} if name in model.OBJECTS else text
+        return self._projection.document(row, derived, self._links_of(uuid))
+
+    def _value(self, name: str, stored: Any) -> Any:
+        """Return the value of a field that depends on the caller's rights or version."""
+        if name == "provision_state":
+            return _state(stored, self._version)
+        sealer = self._context.services.sealer
+        if name in self._bare and sealer:  # without a key, secrets cannot be unsealed
+            return sealer.open(orjson.loads(stored))
+        if name in model.OBJECTS:
+            return projection.masked(name, stored)
+        return stored
+
+
+@functools.lru_cache(maxsize=projection.MAX_PROJECTIONS)
+def _projection(
+    version: int, names: frozenset[str] | None, bare: tuple[str, ...], *, guards: bool
+) -> projection.Projection:
+    """Return the projection of callers who see ``bare`` secrets; ``guards``: rules hide fields."""
+
+    def is_shown(name: str) -> bool:
+        return model.FIELDS[name].since <= version and (names is None or name in names)
+
+    return projection.project(
+        model.FIELDS,
+        version,
+        names,
+        derived=(*bare, *(policy.GUARDED if guards else ()), *_renamed(version)),
+        needed=(
+            "uuid",
+            *(("traits",) if is_shown("traits") else ()),
+            *(("driver", "conductor_group") if is_shown("conductor") else ()),
+            *(("owner", "lessee") if guards else ()),
+        ),
+    )
+
+
+def _renamed(version: int) -> tuple[str, ...]:
+    """Return the fields with values that ``version`` spells otherwise."""
+    return ("provision_state",) if version < INSPECT_WAIT_SINCE else ()
 
 
 def _state(state: str | None, version: int) -> str | None:
@@ -122,14 +140,20 @@ def _state(state: str | None, version: int) -> str | None:
     return state
 
 
-def state_columns(call: Call) -> tuple[str, ...]:
-    return _STATES.of(call.version, None).columns
+@functools.lru_cache(maxsize=versions.MAX)
+def _states_projection(version: int) -> projection.Projection:
+    return projection.project(_STATES, version, None, derived=_renamed(version))
 
 
-def states(call: Call, row: Sequence[Any]) -> Json:
+def state_columns(call: Call) -> tuple[Column, ...]:
+    return _states_projection(call.version).columns
+
+
+def states(call: Call, row: Sequence[Any]) -> orjson.Fragment:
     """Return the states of a node alone: clients poll them."""
-    document = _STATES.of(call.version, None).values(row)
-    return document | {"provision_state": _state(document["provision_state"], call.version)}
+    shape = _states_projection(call.version)
+    renamed = {name: _state(row[shape.at[name]], call.version) for name in shape.derived}
+    return shape.document(row, renamed)
 
 
 # ---------------------------------------------------------------------------------------- lists

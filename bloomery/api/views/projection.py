@@ -1,14 +1,14 @@
 """Project rows to documents: fields of the client's version, secrets masked, ready for orjson.
 
-Objects are stored as JSON text.  Text that masking cannot change is sent without decoding, which
-makes long lists cheap.  A document links to its URL with a version (``self``) and without
-(``bookmark``).
+The database prints a field unless its value is secret, or depends on more than its column: on the
+caller, the client's version or another column.  Documents are JSON text from there on, which makes
+long lists cheap.  A document links to its URL with a version (``self``) and without (``bookmark``).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,39 +16,68 @@ import orjson
 
 from bloomery import errors, secrets
 from bloomery.api import versions
-from bloomery.model.fields import FieldTable, selectable
+from bloomery.model.fields import Column, FieldTable, JsonMembers, selectable
 
-EMPTY: Final = orjson.Fragment("{}")
-MAX_PROJECTIONS: Final = 4096  # clients choose the fields
+MAX_PROJECTIONS: Final = 4096  # of a noun: clients choose the fields
+MAX_MASKED: Final = 12_288  # cached texts, of a node each
+_MOST_CACHED: Final = 2000  # characters of a cached text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """The document of one noun in one version: its names, and columns to read.
+    """The document of one noun in one version: the names of its fields, and the columns to read.
 
-    ``extra`` columns are read to derive other values, and are no part of the document.
+    The first columns are what the database prints: fields that are sent as they are, and secret
+    objects, if there are any.  The others are single columns: the uuid, the ``derived`` fields, and
+    what else the caller needs.  ``at`` has the places of single columns in a row.
     """
 
     names: frozenset[str]
-    columns: tuple[str, ...]
-    extra: tuple[str, ...]
-    plain_objects: tuple[str, ...]
-    secret_objects: tuple[str, ...]
+    columns: tuple[Column, ...]
+    at: Mapping[str, int]
+    has_secrets: bool
+    derived: tuple[str, ...]
 
-    def values(self, row: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of a row read by ``columns``, the extra ones too."""
-        document = dict(zip(self.columns, row, strict=True))
-        for name in self.plain_objects:
-            document[name] = orjson.Fragment(document[name])
-        for name in self.secret_objects:
-            document[name] = masked(name, document[name])
-        return document
+    def document(
+        self, row: Sequence[Any], derived: Mapping[str, Any], links: str = ""
+    ) -> orjson.Fragment:
+        """Return the document of a row, with values of ``derived`` fields and links."""
+        members = [row[0], masked_members(row[1]) if self.has_secrets else "", links]
+        if derived:
+            members.append(orjson.dumps(derived).decode()[1:-1])
+        return orjson.Fragment(f"{{{','.join(filter(None, members))}}}")
 
-    def finish(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Drop the extra values."""
-        for name in self.extra:
-            del document[name]
-        return document
+
+def project(
+    fields: FieldTable,
+    version: int,
+    names: frozenset[str] | None,
+    *,
+    derived: Iterable[str] = (),
+    needed: Iterable[str] = (),
+) -> Projection:
+    """Return the projection of ``version`` with these fields (None: all); callers cache it.
+
+    ``derived`` fields are not printed but read singly, as are the ``needed`` columns.
+    """
+    shown = {
+        field.name: field
+        for field in fields.values()
+        if field.since <= version and (names is None or field.name in names)
+    }
+    special = tuple(name for name in dict.fromkeys(derived) if name in shown)
+    stored = [each for name, each in shown.items() if each.column and name not in special]
+    secret = tuple(field for field in stored if field.secret)
+    texts = [JsonMembers(tuple(field for field in stored if not field.secret))]
+    texts += [JsonMembers(secret)] if secret else []
+    singles = tuple(dict.fromkeys((*needed, *special)))
+    return Projection(
+        names=frozenset(shown),
+        columns=(*texts, *singles),
+        at={name: place for place, name in enumerate(singles, start=len(texts))},
+        has_secrets=bool(secret),
+        derived=special,
+    )
 
 
 def redaction(rule: str) -> str:
@@ -56,50 +85,30 @@ def redaction(rule: str) -> str:
     return f"** redacted: it takes the policy {rule} to read this **"
 
 
-def masked(name: str, text: str) -> Any:
-    """Return an object column with masked secrets, decoded only if necessary."""
-    if text == "{}":
-        return EMPTY
-    if not secrets.may_hold_secret(text):
-        return orjson.Fragment(text)
-    return secrets.mask(orjson.loads(text), instance_info=name == "instance_info")
+def masked(name: str, text: str) -> orjson.Fragment:
+    """Return an object column with masked secrets."""
+    return orjson.Fragment(masked_members(f'"{name}":{text}')[len(name) + 3 :])
 
 
-class Projections:
-    """The projections of one noun, compiled once per version and set of fields.
+def masked_members(text: str) -> str:
+    """Return printed objects with masked secrets, from the cache where they were masked before.
 
-    ``needed`` columns are always read.
+    Masking costs more than all else in a long list.  Masked texts are not stored in rows: an older
+    process would change an object without its masked text, and a release may mask more names.
     """
+    return (_mask if len(text) > _MOST_CACHED else _mask_cached)(text)
 
-    def __init__(self, fields: FieldTable, *needed: str) -> None:
-        self._fields = fields
-        self._needed = needed
-        self._compiled: dict[tuple[int, frozenset[str] | None], Projection] = {}
 
-    def of(self, version: int, names: Iterable[str] | None) -> Projection:
-        """Return the projection of ``version`` with these fields (None: all)."""
-        key = (version, None if names is None else frozenset(names))
-        projection = self._compiled.get(key)
-        if projection is not None:
-            return projection
-        if len(self._compiled) > MAX_PROJECTIONS:
-            self._compiled.clear()
-        fields = [
-            field
-            for field in self._fields.values()
-            if field.since <= version and (key[1] is None or field.name in key[1])
-        ]
-        columns = [field.name for field in fields if field.column or field.name == "traits"]
-        extra = tuple(name for name in self._needed if name not in columns)
-        objects = [field for field in fields if field.column and field.kind in ("object", "list")]
-        projection = self._compiled[key] = Projection(
-            names=frozenset(field.name for field in fields),
-            columns=(*columns, *extra),
-            extra=extra,
-            plain_objects=tuple(field.name for field in objects if not field.secret),
-            secret_objects=tuple(field.name for field in objects if field.secret),
-        )
-        return projection
+def _mask(text: str) -> str:
+    if not secrets.may_hold_secret(text):
+        return text
+    objects = orjson.loads(f"{{{text}}}")
+    for name, value in objects.items():
+        objects[name] = secrets.mask(value, instance_info=name == "instance_info")
+    return orjson.dumps(objects).decode()[1:-1]
+
+
+_mask_cached = functools.lru_cache(maxsize=MAX_MASKED)(_mask)
 
 
 def check_fields(
@@ -140,32 +149,30 @@ def links(url: str, path: str) -> list[dict[str, str]]:
 
 
 @functools.lru_cache(maxsize=64)
-def link_maker(url: str, collection: str, *children: str) -> LinkMaker:
+def link_maker(url: str, collection: str, *children: str, wrapped: bool = False) -> LinkMaker:
     """Return the cached link maker of a collection, whose items have these subresources."""
-    return LinkMaker(url, collection, children)
+    return LinkMaker(url, collection, children, wrapped=wrapped)
 
 
 class LinkMaker:
-    """Write the links of a collection's items as encoded JSON.
+    """Write the links of a collection's items as members of a JSON object.
 
-    An item's own links are ``links``; links to its subresources have the subresource's name.
-    Identifiers must need no escaping in JSON, as UUIDs and host names do not.
+    An item's own links are ``links``; links to its subresources have the subresource's name, and
+    are ``wrapped`` in one more list where Ironic does so.  Identifiers must need no escaping in
+    JSON, as UUIDs and host names do not.
     """
 
-    def __init__(self, url: str, collection: str, children: Sequence[str]) -> None:
+    def __init__(
+        self, url: str, collection: str, children: Sequence[str], *, wrapped: bool
+    ) -> None:
         safe = orjson.dumps(url).decode()[1:-1]
-        self._texts = [
-            (
-                name,
-                f'[{{"href":"{safe}/v1/{collection}/',
-                f'{end}","rel":"self"}},{{"href":"{safe}/{collection}/',
-                f'{end}","rel":"bookmark"}}]',
-            )
-            for name, end in (("links", ""), *((name, f"/{name}") for name in children))
-        ]
+        self._pieces = [""]  # between the identifiers
+        for name, end in (("links", ""), *((name, f"/{name}") for name in children)):
+            head, tail = ("[[", "]]") if end and wrapped else ("[", "]")
+            comma = "," if len(self._pieces) > 1 else ""
+            self._pieces[-1] += f'{comma}"{name}":{head}{{"href":"{safe}/v1/{collection}/'
+            self._pieces.append(f'{end}","rel":"self"}},{{"href":"{safe}/{collection}/')
+            self._pieces.append(f'{end}","rel":"bookmark"}}{tail}')
 
-    def __call__(self, ident: Any) -> dict[str, Any]:
-        return {
-            name: orjson.Fragment(f"{head}{ident}{middle}{ident}{tail}")
-            for name, head, middle, tail in self._texts
-        }
+    def __call__(self, ident: str) -> str:
+        return ident.join(self._pieces)

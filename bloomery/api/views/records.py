@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+
+import orjson
 
 from bloomery.api import versions
 from bloomery.api.declare import Call
 from bloomery.api.views import projection
-from bloomery.api.views.projection import Projections
 from bloomery.model import fields
 from bloomery.model.noun import Noun
 from bloomery.operations import policy
@@ -18,43 +20,60 @@ Json = dict[str, Any]
 
 
 class Serializer:
-    """Build documents from rows read by ``columns``."""
+    """Build documents from rows read by ``columns``.
+
+    ``fixed``: values of fields that are not those of the row.
+    """
 
     def __init__(
-        self, call: Call, noun: Noun, names: Iterable[str] | None, *, detail: bool = False
+        self,
+        call: Call,
+        noun: Noun,
+        names: Iterable[str] | None,
+        *,
+        detail: bool = False,
+        fixed: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         shows_all = detail and noun.details_ignore_version
-        version = versions.MAX if shows_all else call.version
-        self._projection = _projections(noun).of(version, names)
-        links = [name for name in noun.links if names is None or name in names]
-        self._links_of = projection.link_maker(call.url, noun.link, *links)
-        self._wrapped = [name for name in links if noun.links[name] > 1]
-        self._hidden = [
-            (name, flag) for name, flag in noun.hidden.items() if name in self._projection.names
-        ]
-        self._redacted = {
+        redacted = {
             name: {"redacted_contents": projection.redaction(rule)}
             for name, rule in noun.read_rules.items()
-            if name in self._projection.names and not policy.may(call.context, rule)
+            if not policy.may(call.context, rule)
         }
+        self._noun, self._fixed = noun, dict(fixed) | redacted
+        self._projection = _projection(
+            noun,
+            versions.MAX if shows_all else call.version,
+            None if names is None else frozenset(names),
+            tuple(self._fixed),
+        )
         self.columns = self._projection.columns
+        links = [name for name in noun.links if names is None or name in names]
+        wrapped = any(noun.links[name] > 1 for name in links)
+        self._links_of = projection.link_maker(call.url, noun.link, *links, wrapped=wrapped)
 
-    def write(self, row: Sequence[Any]) -> Json:
-        document = self._projection.values(row)
-        uuid = document["uuid"]
-        document |= self._links_of(uuid)
-        for name in self._wrapped:
-            document[name] = [document[name]]
-        for name, flag in self._hidden:
-            if document[flag]:
-                document[name] = None
-        document.update(self._redacted)
-        return self._projection.finish(document)
+    def write(self, row: Sequence[Any]) -> orjson.Fragment:
+        at, derived = self._projection.at, dict[str, Any]()
+        for name in self._projection.derived:
+            if name in self._fixed:
+                derived[name] = self._fixed[name]
+            else:
+                is_hidden = row[at[self._noun.hidden[name]]]
+                derived[name] = None if is_hidden else orjson.Fragment(row[at[name]])
+        return self._projection.document(row, derived, self._links_of(row[at["uuid"]]))
 
 
-@functools.cache
-def _projections(noun: Noun) -> Projections:
-    return Projections(noun.fields, "uuid", *sorted(set(noun.hidden.values())))
+@functools.lru_cache(maxsize=projection.MAX_PROJECTIONS)
+def _projection(
+    noun: Noun, version: int, names: frozenset[str] | None, fixed: tuple[str, ...]
+) -> projection.Projection:
+    return projection.project(
+        noun.fields,
+        version,
+        names,
+        derived=(*fixed, *noun.hidden),
+        needed=("uuid", *sorted(set(noun.hidden.values()))),
+    )
 
 
 def check_fields(call: Call, noun: Noun, names: Iterable[str]) -> None:
