@@ -198,8 +198,6 @@ NODE_COUNTS = sa.Table(  # written by triggers of nodes: see ``node_counts``
     _text("conductor_group", nullable=False),
     sa.Column("nodes", sa.BigInteger, nullable=False),
     sa.Column("arrivals", sa.BigInteger, nullable=False),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
 )
 
 

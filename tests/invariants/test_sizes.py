@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 115_733,  # the database prints JSON
+    "lines of the product": 115_731,  # the database prints JSON
     "lines of the tests": 136_549,  # printed JSON is compared with orjson's
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8573,  # documents of printed members, with derived values beside them
@@ -22,7 +22,7 @@ LIMITS = {
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 10_619,  # counts of nodes are summed and checked
     "lines of bloomery/conf": 1874,  # options of NATS
-    "lines of bloomery/db": 9023,  # JSON is printed, in three dialects
+    "lines of bloomery/db": 9021,  # JSON is printed, in three dialects
     "lines of bloomery/drivers": 15_548,  # BootNext, settings that are not stored
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
