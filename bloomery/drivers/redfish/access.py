@@ -27,6 +27,7 @@ from bloomery.drivers.redfish.driver_info import Account
 
 if TYPE_CHECKING:
     from bloomery.drivers.redfish.client import RedfishClient
+    from bloomery.drivers.redfish.wire import Wire
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -42,6 +43,8 @@ _MOST_CONNECTED: Final = 16_384  # where the process has no limit of descriptors
 
 class Login:
     """One account's client, created at its first call."""
+
+    __slots__ = ("_lock", "account", "built", "is_kept", "users")
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -63,11 +66,11 @@ class Login:
         finally:
             self._lock.release()
 
-    def client(self, conf: Conf, call: BmcCall) -> RedfishClient:
+    def client(self, conf: Conf) -> RedfishClient:
         from bloomery.drivers.redfish import client
 
         if self.built is None:
-            self.built = client.RedfishClient(self.account, conf, call)
+            self.built = client.RedfishClient(self.account, conf)
         return self.built
 
 
@@ -80,7 +83,7 @@ class Access:
         self.documents = reading.Documents()
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
-        self._connected: OrderedDict[str, RedfishClient] = OrderedDict()
+        self._connected: OrderedDict[str, Wire] = OrderedDict()
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         is_unlimited = descriptors == resource.RLIM_INFINITY
         self._most_connected = _MOST_CONNECTED if is_unlimited else max(descriptors // 4, 8)
@@ -196,8 +199,8 @@ class Access:
                 self.gateway.login(call.bmc, key, task),
                 refusals.translating(account, errors.name_of(task.node), hidden),
             ):
-                client = login.client(self.conf, call)
-                self._keep_connected(key, client)
+                client = login.client(self.conf)
+                self._keep_connected(key, client.wire)
                 try:
                     with client.wire.during(call, task.reads):
                         return work(client, account)
@@ -228,15 +231,20 @@ class Access:
         self._give_back_soon(*idle)
         return login
 
-    def _keep_connected(self, key: str, client: RedfishClient) -> None:
-        """Close the least recently used connections beyond the limit."""
+    def _keep_connected(self, key: str, wire: Wire) -> None:
+        """Close the connections that are idle for too long, and those beyond the limit."""
+        now, unused = self.gateway.clock(), []
         with self._mutex:
             self._connected.pop(key, None)
-            self._connected[key] = client
-            too_many = len(self._connected) - self._most_connected
-            old = [self._connected.popitem(last=False)[1] for _ in range(too_many)]
-        for unused in old:
-            unused.wire.hang_up()
+            while self._connected:  # the least recently used ones first
+                oldest, old = next(iter(self._connected.items()))
+                if len(self._connected) < self._most_connected and not old.is_expired(now):
+                    break
+                del self._connected[oldest]
+                unused.append(old)
+            self._connected[key] = wire
+        for old in unused:
+            old.hang_up()
 
     def _give_back_soon(self, *logins: Login) -> None:
         if not logins:
@@ -250,13 +258,15 @@ class Access:
 
     def _give_back(self, login: Login) -> None:
         """Log out at a BMC, unless it is a suspect."""
-        if login.built is None:
+        client = login.built
+        if client is None:
             return
         bmc, clock = self.gateway.bmc(login.account.address), self.gateway.clock
         if bmc.is_suspect:
+            client.forget(bmc)
             return
         try:
-            login.built.give_back(BmcCall(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
+            client.give_back(BmcCall(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
         except Exception as exc:  # noqa: BLE001  the BMC ends the session by itself later
             LOG.debug("no logout at %s: %s", bmc.address, type(exc).__name__)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json as json_codec
 import logging
 import urllib.parse
+import zlib
 from typing import Any, Final, TypeAlias
 
 import sushy
@@ -12,6 +14,7 @@ from sushy import exceptions as sushy_errors
 
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
+from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.session import SessionAuth
 from bloomery.drivers.redfish.wire import Wire
@@ -90,38 +93,55 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
 
 
 class RedfishClient:
-    """A login at one BMC, shared by calls."""
+    """A login at one BMC, shared by calls.
 
-    def __init__(self, account: Account, conf: Conf, call: BmcCall) -> None:
+    Between calls it keeps connections and facts: the service root as compressed JSON, and the path
+    of the only system.  sushy's objects live as long as a call.
+    """
+
+    __slots__ = ("_account", "_auth", "_connector", "_root", "_system", "wire")
+
+    def __init__(self, account: Account, conf: Conf) -> None:
         self.wire = Wire(account, conf)
-        self._auth = SessionAuth(account, self.wire)
+        self._account, self._auth = account, SessionAuth(account, self.wire)
+        self._connector = _Connector(account, self.wire)
+        self._root: bytes | None = None
         self._system: str | None = None
-        with self.wire.during(call):
-            self.root = sushy.Sushy(
+
+    def root(self) -> Any:
+        """Return the service root, logged in; the BMC is asked for it once, and when in doubt."""
+        account, known = self._account, self._root and zlib.decompress(self._root)
+        with self.wire.knowing(urllib.parse.urljoin(account.address, account.root), known):
+            root = sushy.Sushy(
                 account.address,
                 root_prefix=account.root,
-                connector=_Connector(account, self.wire),
+                connector=self._connector,
                 auth=self._auth,
             )
+        if known is None:
+            self._root = zlib.compress(json_codec.dumps(root.json).encode())
+        return root
 
     def system(self, account: Account) -> Any:
         """Read a system again.  Within ``wire.during``."""
-        return self.root.get_system(self._path(account))
+        root = self.root()
+        return root.get_system(self._path(account, root))
 
     def document(self, account: Account) -> Json:
         """Read a system's document again: sushy would parse it whole.  Within ``wire.during``."""
-        path = self._path(account)
-        document: Json = self.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+        path = account.system or self._system
+        if self._root is None or path is None:
+            path = self._path(account, self.root())
+        else:
+            self._auth.authenticate()
+        document: Json = self._connector.get(path).json()
         if not isinstance(document, dict) or "Id" not in document:
             raise sushy_errors.MissingAttributeError(attribute="Id", resource=path)
         return document
 
-    def _path(self, account: Account) -> str:
-        """Return the path of a system, logged in and with a fresh root document."""
-        self._auth.ready()
-        self.root.refresh(force=False)
+    def _path(self, account: Account, root: Any) -> str:
         if account.system is None and self._system is None:
-            systems: tuple[str, ...] = self.root.get_system_collection().members_identities
+            systems: tuple[str, ...] = root.get_system_collection().members_identities
             if len(systems) != 1:
                 exc = sushy_errors.UnknownDefaultError(
                     entity="ComputerSystem", error="not one system"
@@ -135,7 +155,7 @@ class RedfishClient:
         """Forget the root document, and the system's path, after errors that they may cause."""
         is_odd = isinstance(exc, _ODD)
         if is_odd:
-            self.root.invalidate()
+            self._root = None
         if is_odd or isinstance(exc, sushy_errors.ResourceNotFoundError):
             self._system = None
 
@@ -143,3 +163,7 @@ class RedfishClient:
         """End the session at the BMC within the call's time."""
         with self.wire.during(call):
             self._auth.give_back()
+
+    def forget(self, bmc: BmcState) -> None:
+        """Leave the session to the BMC, which ends it later."""
+        self._auth.forget(bmc)

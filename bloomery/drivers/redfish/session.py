@@ -14,6 +14,7 @@ from sushy import auth as sushy_auth
 from sushy import exceptions as sushy_errors
 
 from bloomery import fetching
+from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.wire import Answer, Wire
 
@@ -34,19 +35,21 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         super().__init__(account.username, account.password or "")
         self._account, self._wire = account, wire
         self._one_at_a_time = threading.Lock()
+        self._sessions_path = ""
         self._session: str | None = None
         self._since = 0.0
         self._was_full = False
         self._needs_session = False  # no basic authentication is taken
 
-    def _do_authenticate(self) -> None:
-        self.renew(None)
+    def set_context(self, root: Any, connector: Any) -> None:
+        """Keep the path of the sessions instead of the root, which lives as long as one call."""
+        connector.set_auth(self)
+        self._connector = connector
+        sessions = (root.json.get("Links") or {}).get("Sessions") or {}
+        path: str | None = sessions.get("@odata.id")
+        self._sessions_path = path or f"{self._account.root}SessionService/Sessions"
 
-    def can_refresh_session(self) -> bool:
-        """Return False: the connector calls ``renew`` itself."""
-        return False
-
-    def ready(self) -> None:
+    def authenticate(self) -> None:
         """Log in after a failed login; retry a session where the BMC had none free."""
         wire = self._wire
         now = wire.call.clock()
@@ -54,6 +57,13 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
             self.renew(None)
         elif self._was_full and now - self._since > _RETRY_S:
             self.renew(wire.shows)
+
+    def _do_authenticate(self) -> None:
+        """Do nothing: ``authenticate`` does it all."""
+
+    def can_refresh_session(self) -> bool:
+        """Return False: the connector calls ``renew`` itself."""
+        return False
 
     def needs_session(self) -> bool:
         """Return whether the password was refused at a BMC that had no session free.
@@ -86,8 +96,8 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
 
     def _log_in(self) -> None:
         wire = self._wire
-        wire.token = wire.basic = self._session = None
-        wire.call.bmc.sessions.discard(self)
+        self.forget(wire.call.bmc)
+        wire.basic = self._session = None
         wire.is_proven = self._was_full = False
         password = (self._username, self._password)
         self._since = wire.call.clock()
@@ -112,9 +122,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
 
     def _open_session(self) -> None:
         """Open a session at the BMC.  Source: DSP0266, session login."""
-        links = self._root_resource.json.get("Links") or {}
-        url: str | None = (links.get("Sessions") or {}).get("@odata.id")
-        url = url or f"{self._account.root}SessionService/Sessions"
+        url = self._sessions_path
         answer: Answer = self._connector.post(
             url, data={"UserName": self._username, "Password": self._password}
         )
@@ -127,7 +135,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
                 location = answer.json().get("@odata.id")
         self._session = fetching.path_of(str(location)) if location else None
         self._wire.token = token
-        self._wire.call.bmc.sessions.add(self)
+        self._wire.call.bmc.count_sessions(1)
 
     def give_back(self) -> None:
         """End the session at the BMC, if any.  Within ``wire.during``; raises nothing.
@@ -135,12 +143,17 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         The request is sent once, without a new session.
         """
         session, self._session = self._session, None
-        self._wire.call.bmc.sessions.discard(self)
         if session is not None and self._wire.token is not None:
             with contextlib.suppress(sushy_errors.SushyError):
                 self._connector._once("DELETE", session)  # noqa: SLF001
-        self._wire.token = None
+        self.forget(self._wire.call.bmc)
         self._wire.hang_up()
+
+    def forget(self, bmc: BmcState) -> None:
+        """Drop the token; the BMC may end the session by itself later."""
+        if self._wire.token is not None:
+            self._wire.token = None
+            bmc.count_sessions(-1)
 
     def close(self) -> None:
         """Keep the session: sushy calls this whenever the root object is collected."""

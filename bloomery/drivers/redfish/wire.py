@@ -17,7 +17,6 @@ import re
 import ssl
 import threading
 import urllib.parse
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +47,7 @@ _HARMLESS: Final = ("GET", "HEAD")
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {"Accept": "*/*", "User-Agent": "bloomery"}
+_MOST_TOKENS: Final = 4  # of a login, hidden in errors
 _WRITE_IDLE_S: Final = 5.0  # a longer idle connection may be dead, and a write on it lost
 _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
 _OLDEST: Final = {
@@ -145,17 +145,21 @@ class Wire:
     request.
     """
 
+    __slots__ = (
+        "_calls", "_conf", "_keep_s", "_kept", "_open", "_opened", "_origin", "_pool",
+        "_token", "_used_at", "account", "basic", "is_proven", "secrets",
+    )  # fmt: skip
+
     def __init__(self, account: Account, conf: Conf) -> None:
         self._token: str | None = None
-        self._tokens: deque[str] = deque(maxlen=4)
+        self.secrets: tuple[str, ...] = ()  # the last tokens, which must not appear in errors
         self.basic: tuple[str, str] | None = None
         self.is_proven = account.username is None  # whether the BMC has accepted the login
         self._origin, self._conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
         self._calls: dict[int, _ThreadCall] = {}  # by thread; a thread has none between its calls
-        self._headers = _HEADERS | {"Connection": "keep-alive" if self._keep_s else "close"}
-        self._account, self._kept = account, conf.bmc.requests_at_once
+        self.account, self._kept = account, conf.bmc.requests_at_once
         self._open = ("redfish", account.root.strip("/"))  # need no login, by DSP0266
         self._opened: str | None = None  # the last document that needed the credential
         self._pool: urllib3.HTTPConnectionPool | None = None
@@ -179,6 +183,18 @@ class Wire:
             raise
         finally:
             del self._calls[thread]
+
+    @contextmanager
+    def knowing(self, url: str, content: bytes | None) -> Iterator[None]:
+        """Answer this thread's requests of ``url`` with a document, if there is one."""
+        reads = self._thread_call.reads
+        if content is not None:
+            headers = urllib3.HTTPHeaderDict()
+            reads[url] = Answer(url=url, status_code=200, headers=headers, content=content)
+        try:
+            yield
+        finally:
+            reads.pop(url, None)
 
     @contextmanager
     def bare(self) -> Iterator[None]:
@@ -233,12 +249,7 @@ class Wire:
     def token(self, token: str | None) -> None:
         self._token = token
         if token is not None:
-            self._tokens.append(token)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The tokens that must not appear in errors."""
-        return tuple(self._tokens)
+            self.secrets = (*self.secrets, token)[-_MOST_TOKENS:]
 
     # ---------------------------------------------------------------------- requests
 
@@ -292,7 +303,8 @@ class Wire:
             self.hang_up()  # connections that were idle for so long may be dead
         if method not in _HARMLESS and not self._thread_call.is_bare:
             call.assert_lease()
-        all_headers = self._headers | dict(headers)
+        kept = "keep-alive" if self._conf.connection_idle_time else "close"
+        all_headers = _HEADERS | {"Connection": kept} | dict(headers)
         if body is None and method not in _HARMLESS:
             all_headers["Content-Length"] = "0"
         match self.shows:
@@ -338,7 +350,7 @@ class Wire:
                 pool = urllib3.HTTPConnectionPool(host, port, maxsize=self._kept)
                 if scheme == "https":
                     pool = urllib3.HTTPSConnectionPool(
-                        host, port, maxsize=self._kept, ssl_context=tls_context(self._account)
+                        host, port, maxsize=self._kept, ssl_context=tls_context(self.account)
                     )
                 self._pool = pool
             parts = urllib.parse.urlsplit(url)
@@ -363,6 +375,10 @@ class Wire:
         return Answer(
             url=url, status_code=response.status, headers=response.headers, content=content
         )
+
+    def is_expired(self, now: float) -> bool:
+        """Return whether the connections, if any, are idle for longer than they are kept."""
+        return not self._calls and (self._used_at is None or now - self._used_at > self._keep_s)
 
     def hang_up(self) -> None:
         """Close the idle connections."""

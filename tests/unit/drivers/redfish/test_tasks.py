@@ -8,6 +8,8 @@ import pytest
 import sushy
 
 from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.redfish import tasks
 from bloomery.drivers.redfish.session import SessionAuth
 
@@ -64,21 +66,23 @@ def test_a_task_is_known_by_the_path_of_its_location(location, path):
     assert tasks.monitor(answer) == path
 
 
+ENDED = ("DELETE", "/s/1")
+
+
 @pytest.mark.parametrize(
     ("location", "ended"),
-    [("http://bmc/s/1", [("DELETE", "/s/1")]), ("/s/1", [("DELETE", "/s/1")]), ("http://[", [])],
+    [("http://bmc/s/1", [ENDED]), ("/s/1", [ENDED]), ("http://[", [])],
 )
 def test_a_session_is_ended_by_the_path_of_its_location(location, ended):
     answer = SimpleNamespace(headers={"X-Auth-Token": "t", "Location": location})
-    requests = []
-    auth = SessionAuth.__new__(SessionAuth)
-    auth._root_resource, auth._account = SimpleNamespace(json={}), SimpleNamespace(root="/")
-    auth._username = auth._password = "x"
-    call = SimpleNamespace(bmc=SimpleNamespace(sessions=set()))
-    auth._wire = SimpleNamespace(call=call, hang_up=lambda: None)
+    requests, bmc = [], BmcState("http://bmc", Conf(), lambda: 0.0)
+    account = SimpleNamespace(root="/", username="x", password="x")
+    wire = SimpleNamespace(call=SimpleNamespace(bmc=bmc), token=None, hang_up=lambda: None)
+    auth = SessionAuth(account, wire)
     auth._connector = SimpleNamespace(
         post=lambda url, data: answer, _once=lambda *request: requests.append(request)
     )
     auth._open_session()
+    assert bmc.sessions == 1
     auth.give_back()
-    assert requests == ended
+    assert (requests, bmc.sessions) == (ended, 0)
