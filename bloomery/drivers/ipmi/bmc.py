@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.conf.drivers import Ipmi
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.meanings import CONSEQUENCES
@@ -24,7 +25,7 @@ from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.ipmi import info, tool
 
 _QUICK_GAP_S: Final = 0.5
-_FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
+FAIR: Final = 0.9  # share of its time that a command must have had before the BMC counts as silent
 
 
 class RateLimit:
@@ -124,8 +125,7 @@ class IpmiBmc:
 
     @property
     def _account(self) -> str:
-        info = self.info
-        return gateway.account_key(info.key, info.username, info.password, info.kg_key.hex())
+        return gateway.account_key(*self.info.account)
 
     def rest_s(self) -> float:
         """Return the seconds until the next command."""
@@ -209,7 +209,7 @@ class IpmiBmc:
         # ipmitool itself tries once, unless use_ipmitool_retries is set.
         retries = self._tries if self._conf.use_ipmitool_retries else 1
         patience = tool.Patience(retries=retries, interval_s=max(1, int(self._longest_gap_s)))
-        for suite in self._suites():
+        for suite in cipher_suites(self.info, self._conf, self.accepted_suite):
             left_s = max(1.0, give_up_at - self._rate_limit.clock())
             within_s = left_s if self._conf.kill_on_timeout else None
             if assert_lease is not None:
@@ -239,22 +239,24 @@ class IpmiBmc:
                 reason=tool.sentence(text, failed.masked_text),
                 meaning=str(meaning),
             ) from None
-        was_cut_short = failed.was_killed and left_s < self._conf.command_retry_timeout * _FAIR
+        was_cut_short = failed.was_killed and left_s < self._conf.command_retry_timeout * FAIR
         raise self._unreachable(failed.masked_text, was_cut_short=was_cut_short) from None
-
-    def _suites(self) -> list[int | None]:
-        """Return the node's own suite, or the configured ones: what worked last, then the last."""
-        if self.info.interface == "lan":
-            return [None]
-        if self.info.cipher_suite is not None:
-            return [self.info.cipher_suite]
-        suites: list[int | None] = [
-            int(each) for each in reversed(self._conf.cipher_suite_versions)
-        ]
-        return sorted(suites, key=lambda suite: suite != self.accepted_suite) or [None]
 
     def _unreachable(self, reason: str, *, was_cut_short: bool) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(
             node=errors.name_of(self._task.node), address=self.info.key, reason=reason,
             was_cut_short=was_cut_short,
         )  # fmt: skip
+
+
+def cipher_suites(own: info.Info, options: Ipmi, accepted: int | None) -> list[int | None]:
+    """Return the node's own suite, or the configured ones: what worked last, then the last.
+
+    None: ipmitool chooses.
+    """
+    if own.interface == "lan":
+        return [None]
+    if own.cipher_suite is not None:
+        return [own.cipher_suite]
+    suites: list[int | None] = [int(each) for each in reversed(options.cipher_suite_versions)]
+    return sorted(suites, key=lambda suite: suite != accepted) or [None]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from bloomery import errors, parsing
 from bloomery.drivers.base import BmcSystem
 
-_USUAL_PORT: Final = 623
+USUAL_PORT: Final = 623
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?\.?")
 _HEX: Final = re.compile(r"([0-9A-Fa-f]{2})+")
 _LEVELS: Final = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
@@ -78,7 +78,12 @@ class Info:
     def key(self) -> str:
         """Host and port, which identify the BMC."""
         host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.port or _USUAL_PORT}"
+        return f"{host}:{self.port or USUAL_PORT}"
+
+    @property
+    def account(self) -> tuple[str | None, ...]:
+        """The login with its secrets, for ``gateway.account_key``."""
+        return self.key, self.username, self.password, self.kg_key.hex()
 
 
 def parse(driver_info: Mapping[str, Any]) -> Info:
@@ -127,7 +132,7 @@ def bmc_system(driver_info: Mapping[str, Any]) -> BmcSystem | None:
     return BmcSystem(
         host=address.lower(),
         text=address.lower(),
-        port=None if port == _USUAL_PORT else port,
+        port=None if port == USUAL_PORT else port,
         system="/".join(str(part) for part in bridge.values()),
     )
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
+from bloomery.conf import Conf
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import examination, info, power_sequence, tool
+from bloomery.drivers.ipmi import examination, info, look, power_sequence, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.drivers.ipmi.management import is_uefi
 from bloomery.drivers.ipmi.power_sequence import Position, PowerCommand
@@ -31,6 +32,10 @@ _POLL_S: Final = 2.0
 class IpmitoolPower(IpmitoolInterface, base.Power):
     """driver_internal_info holds the state between attempts: see ``power_sequence``."""
 
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self._endpoint = look.Endpoint()
+
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.bmc(task).describe()
 
@@ -39,6 +44,9 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
 
     def is_suspect(self, task: base.DriverTask) -> bool:
         return self.gateway.bmc(info.parse(task.driver_info).key).is_suspect
+
+    def look(self, task: base.DriverTask) -> look.IpmiLook | None:
+        return look.look(self.gateway, self._endpoint, task)
 
     def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.gateway.bmc(info.parse(task.driver_info).key).has_answered(since)
