@@ -213,16 +213,26 @@ def list_deadlines(
     return [(RingKey(*key), ends, began) for *key, ends, began in conn.execute(query)]
 
 
-def list_old_flows(conn: sa.Connection, *, keep: int, at_most: int) -> list[str]:
-    """Return ended flows beyond the newest ``keep`` of their nodes; reads every row."""
+def list_old_flows(
+    conn: sa.Connection, *, keep: int, after: str, nodes_at_once: int
+) -> tuple[list[str], str | None]:
+    """Return ended flows beyond the newest ``keep`` of some nodes, and the last of these nodes.
+
+    The nodes are those with the next UUIDs beyond ``after``.  The last node is None at the end.
+    Reads the rows of these nodes once.
+    """
+    next_nodes = sa.select(NODES.c.uuid).where(NODES.c.uuid > after).order_by(NODES.c.uuid)
+    uuids = list(conn.execute(next_nodes.limit(nodes_at_once)).scalars())
+    if not uuids:
+        return [], None
     is_open = sa.func.max(sa.case((_T.state.in_(OPEN_RUNS), 1), else_=0)).label("is_open")
     last = sa.func.max(_T.id).label("last")
-    ended = sa.select(_T.flow, _T.node_uuid, last, is_open).group_by(_T.flow, _T.node_uuid)
-    flow = ended.subquery().c
+    ended = sa.select(_T.flow, _T.node_uuid, last, is_open).where(_T.node_uuid.in_(uuids))
+    flow = ended.group_by(_T.flow, _T.node_uuid).subquery().c
     rank = sa.func.row_number().over(partition_by=flow.node_uuid, order_by=flow.last.desc())
     ranked = sa.select(flow.flow, flow.is_open, rank.label("rank")).subquery().c
     old = sa.select(ranked.flow).where(ranked.rank > keep, ranked.is_open == 0)
-    return list(conn.execute(old.limit(at_most)).scalars())
+    return list(conn.execute(old).scalars()), uuids[-1]
 
 
 def delete_flows(conn: sa.Connection, flows: Sequence[str]) -> None:

@@ -19,7 +19,6 @@ from bloomery.db import commit_tokens, conductors, history, node_counts, nodes, 
 LOG = logging.getLogger(__name__)
 
 _FLOWS_AT_ONCE: Final = 50  # in one transaction
-_FLOWS_LISTED: Final = 20_000  # by one statement, which reads every row
 _LEAST_TIMEOUTS: Final = 3  # heartbeat_timeouts after which a conductor may be deleted
 _NEED_BOOT_FILES: Final = UNSTABLE_STATES | HOLD_STATES
 _LEAST_FOLDED: Final = 100  # rows of counts: a commit for fewer saves no reader anything
@@ -46,10 +45,12 @@ def trim_steps(runtime: ConductorRuntime) -> None:
     keep = runtime.conf.conductor.step_flows_max_entries
     if not keep or not runtime.ring.leads(runtime.host):
         return
-    old = [""] * _FLOWS_LISTED
-    while len(old) == _FLOWS_LISTED:
+    last: str | None = ""
+    while last is not None:
         with runtime.db.read() as conn:
-            old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_LISTED)
+            old, last = steps.list_old_flows(
+                conn, keep=keep, after=last, nodes_at_once=_NODES_AT_ONCE
+            )
         for at in range(0, len(old), _FLOWS_AT_ONCE):
             runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
 

@@ -71,7 +71,7 @@ def crowd_conductors(site):
 )
 def test_a_run_ends_when_nothing_is_too_much(make_site, monkeypatch, run, table, crowd, left):
     """A batch bounds a transaction, not a day: a large site would grow for ever."""
-    monkeypatch.setattr(housekeeping, "_FLOWS_LISTED", 2)
+    monkeypatch.setattr(housekeeping, "_FLOWS_AT_ONCE", 2)
     site = make_site(
         node_history_max_entries=1, node_history_cleanup_batch_count=2, step_flows_max_entries=1,
         conductor_cleanup_batch_size=2, heartbeat_interval=3600,
@@ -150,6 +150,22 @@ def test_other_writers_get_their_turn_while_journals_are_trimmed(make_site, monk
     housekeeping.trim_steps(site.runtime)
     assert flows(site, node) == ["flow-9"]
     assert meter.commits == 3, "nine flows, three at a time"
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_journals_are_read_once_however_many_are_old(make_site, monkeypatch, count):
+    monkeypatch.setattr(housekeeping, "_NODES_AT_ONCE", 2)
+    site = make_site(step_flows_max_entries=1, heartbeat_interval=3600)
+    site.service.periodics.stop()
+    nodes = [site.enrol() for _ in range(5)]
+    for node in nodes:
+        for n in range(count):
+            flow(site, node, f"{node[:8]}-{n}", Run.DONE)
+    meter = Meter(site.db)
+    housekeeping.trim_steps(site.runtime)
+    assert [flows(site, node) for node in nodes] == [[f"{node[:8]}-{count - 1}"] for node in nodes]
+    reads = [text for text in meter.statements if "FROM step_runs" in text and "rank" in text]
+    assert len(reads) == 3, "two nodes, two, and one"
 
 
 def test_a_node_takes_its_journal_along(site):
