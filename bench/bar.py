@@ -351,7 +351,7 @@ def _rows_of(count: int) -> list[Row]:
         server = stack.enter_context(servers.postgresql())
         at = sa.make_url(server.env["BLOOMERY_TEST_POSTGRESQL"])
         db = stack.enter_context(event_relay.database(at))
-        with StateDir(folder / "home") as home:
+        with StateDir(folder / "key") as home:  # where ``taken_over`` looks for it
             population.fill(db, home.sealer(db), count)
         with db.read() as conn:
             uuids = list(conn.execute(sa.select(_T.uuid).order_by(_T.id)).scalars())
@@ -361,7 +361,7 @@ def _rows_of(count: int) -> list[Row]:
         }
         began = time.monotonic()
         with (
-            harness.Server(folder / "home", options) as service,
+            harness.Server(folder / "key", options) as service,
             closing(service.client()) as client,
         ):
             client.ask("GET", "/v1/nodes?limit=1")
