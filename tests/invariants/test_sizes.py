@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_400,  # old flows are listed by nodes
-    "lines of the tests": 137_762,  # old flows are listed by nodes
+    "lines of the product": 116_417,  # old flows are listed by nodes
+    "lines of the tests": 137_771,  # old flows are listed by nodes
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8573,  # documents of printed members, with derived values beside them
-    "lines of bloomery/cli": 8882,  # no search for circles in an import
+    "lines of bloomery/cli": 8899,  # addresses of simulated BMCs
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 10_620,  # old flows are listed by nodes
     "lines of bloomery/conf": 1874,  # options of NATS

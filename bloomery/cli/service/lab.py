@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import resource
 import tempfile
@@ -42,6 +43,11 @@ def lab() -> None:
     help="Of the first BMC; 0: any free one.",
 )
 @click.option("--apart", is_flag=True, help="Give each server a BMC and a port of its own.")
+@click.option(
+    "--first-address",
+    metavar="IP",
+    help="Give each server a BMC at an address of its own, from this one of 127.0.0.0/8 on.",
+)
 @click.option(
     "--power-seconds",
     type=click.FloatRange(0),
@@ -87,6 +93,7 @@ def up(
     nodes: int,
     port: int,
     apart: bool,
+    first_address: str | None,
     power_seconds: float,
     answer_seconds: float,
     model: str,
@@ -95,6 +102,16 @@ def up(
     api: str | None,
 ) -> None:
     """Serve simulated servers on loopback until Ctrl-C, and print how to enrol them."""
+    if first_address is not None:
+        try:
+            is_loopback = ipaddress.IPv4Address(first_address).is_loopback
+        except ValueError:
+            is_loopback = False
+        if not is_loopback:
+            raise click.UsageError(
+                f"cannot serve at {first_address}: write an address such as 127.1.0.1"
+            )
+        apart = True
     if file is None:
         agent = None if api is None else Profile(api=api)
         group = Group(
@@ -115,7 +132,7 @@ def up(
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         tempfile.TemporaryDirectory(prefix="bloomery-lab-") as folder,
-        Simulation(site, folder=Path(folder), port=port) as simulation,
+        Simulation(site, folder=Path(folder), port=port, first=first_address) as simulation,
     ):
         try:
             if write is not None:

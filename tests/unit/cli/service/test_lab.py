@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.request
 
+import pytest
 from click.testing import CliRunner
 
 from bloomery.cli.enrol import machines
@@ -33,10 +34,11 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
     program = "from bloomery.cli.main import main; main()"
     file = tmp_path / "rack.json"
     words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0",
-             "--answer-seconds", "0.01", "--write", str(file)]  # fmt: skip
+             "--first-address", "127.1.0.1", "--answer-seconds", "0.01",
+             "--write", str(file)]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
         assert rack.stdout is not None
-        assert next(rack.stdout).startswith("1 servers at http://127.0.0.1:")
+        assert next(rack.stdout).startswith("1 servers at http://127.1.0.1:")
         assert any("Ctrl-C switches the rack off" in line for line in rack.stdout)
         [entry] = machines.read([file], "redfish")
         assert (entry.machine.name, entry.faults) == ("sim-0000", ())
@@ -48,6 +50,13 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
 def test_a_rack_that_stands_apart_leaves_a_service_its_ports():
     [first] = [each.default for each in lab.up.params if each.name == "port"]
     assert {Api().port, Orchestration().port}.isdisjoint(range(first, first + 1000))
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "::1", "bmc"])
+def test_bmcs_have_addresses_of_this_host_alone(address):
+    refused = CliRunner().invoke(main, ["lab", "up", "--port", "0", "--first-address", address])
+    assert refused.exit_code == 2
+    assert f"cannot serve at {address}: write an address such as 127.1.0.1" in refused.output
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
