@@ -120,6 +120,9 @@ class TaskManager:
     token, even one given out since the node was read; other saves keep it.  ``child``: the task on
     a child node that the current step works on.
 
+    ``late``: the reservation comes with the first write or the first check of the lock.  They raise
+    ``locks.NodeChanged`` if the node is not as it was read; then acquire it again, not late.
+
     Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint, with everything
     released.
     """
@@ -132,6 +135,7 @@ class TaskManager:
     ends_agent_session = False
     _reserved = _has_lock = False
     _guard: locks.Guard | None = None
+    _late: locks.LateReservation | None = None  # until the first write
     _incarnation: str | None = None
     _confirmed_at = -math.inf  # when the row last said that the node is ours
     _opened: tuple[Any, Mapping[str, Any]]  # sealed driver_info, and the same opened
@@ -150,6 +154,7 @@ class TaskManager:
         load_driver: bool = True,
         insists: bool = False,
         budget_s: float | None = None,
+        late: bool = False,
     ) -> None:
         self.context = context
         self.runtime = context.runtime
@@ -165,6 +170,8 @@ class TaskManager:
             if shared:
                 with self.runtime.db.read() as conn:
                     self._take(nodes.get(conn, self.node_id))
+            elif late:
+                self._lock_late()
             else:
                 self._lock()
             if load_driver:
@@ -244,6 +251,27 @@ class TaskManager:
         self.shared = False
         self._take(node)
 
+    def _lock_late(self) -> None:
+        """Queue for the node, and show it as the first write will reserve it."""
+        row = self.context.wait_in_queue(
+            self.node_id, self._read_free, retry=self._retry, patient=self._patient
+        )
+        self._has_lock, self.shared = True, False
+        self._guard = locks.Guard(
+            node_uuid=row["uuid"], holder=self.runtime.host, generation=row["lock_generation"] + 1,
+        )  # fmt: skip
+        self._late = locks.LateReservation(
+            row=row, guard=self._guard, purpose=self._purpose, at=rows.now()
+        )
+        self._take(nodes.from_row({**row, **self._late.columns()}))
+
+    def _read_free(self) -> Json:
+        with self.runtime.db.read() as conn:
+            row = nodes.get_row(conn, self.node_id)
+        if row["reservation"] is not None:
+            raise locks.locked(nodes.from_row(row))
+        return row
+
     def _reserve(self) -> Node:
         lease, host = self.runtime.lease, self.runtime.host
         began, incarnation = lease.now(), lease.incarnation
@@ -306,6 +334,7 @@ class TaskManager:
 
     def _release_lock(self) -> None:
         guard, self._guard = self._guard, None
+        self._late = None
         reserved, self._reserved = self._reserved, False
         has_lock, self._has_lock = self._has_lock, False
         try:
@@ -408,6 +437,9 @@ class TaskManager:
         """Raise LockLost if another conductor took the node over; call it after a pause."""
         self.assert_exclusive()
         self._require_node()
+        if self._late is not None:
+            self.save()
+            return
         began = self.runtime.lease.now()
         try:
             with self.runtime.db.read() as conn:
@@ -425,7 +457,8 @@ class TaskManager:
     def save(self, *journal: Write, release: bool = False) -> None:
         """Write what changed on the node, and ``journal``, in one guarded transaction.
 
-        ``release``: the reservation ends with it.  Raises LockLost with nothing written.
+        ``release``: the reservation ends with it.  Raises LockLost with nothing written, and
+        NodeChanged for a late reservation.
         """
         self.assert_exclusive()
         self._require_node()
@@ -438,7 +471,8 @@ class TaskManager:
         if self.ends_agent_session:
             changed[_INFO] = columns[_INFO_AT]
         values: Json = changed | (locks.FREE if release else {})
-        if not values and not journal:
+        late, incarnation = self._late, self.runtime.lease.incarnation
+        if not (values or journal or late):
             return
         self.node.updated_at = values["updated_at"] = rows.now()
         encoded = writes.encoded(journal)
@@ -456,18 +490,28 @@ class TaskManager:
             former_info = None
 
         def work(conn: sa.Connection) -> Any:
-            token = locks.update_guarded(conn, guard, values, former_info=former_info)
+            token = None
+            if late is None:
+                token = locks.update_guarded(conn, guard, values, former_info=former_info)
+            else:
+                locks.reserve_late(conn, late, values, incarnation=incarnation)
             for write in encoded:
                 write(conn)
             return token
 
         began = self.runtime.lease.now()
-        token = self.runtime.db.transact(work)
+        try:
+            token = self.runtime.db.transact(work)
+        except errors.CommitInDoubt:
+            self._reserved = True  # perhaps
+            raise
         self._confirmed_at = began
         if token is not None:
             self.node.driver_internal_info[_TOKEN] = token
             columns = _columns_of(self.node)
         self._columns, self.ends_agent_session = columns, False
+        if late is not None:
+            self._late, self._reserved, self._incarnation = None, True, incarnation
         if release:
             self._reserved = False
         if encoded:

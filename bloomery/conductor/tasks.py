@@ -27,18 +27,26 @@ T = TypeVar("T")
 _API_CALL_S: Final = 30.0  # longest call to a BMC within an API request
 
 
-def exclusive(context: Context, node_uuid: str, purpose: str) -> TaskManager:
-    """Return an exclusive task that also calls a BMC in back-off.  Raises NodeLocked."""
-    return task_manager.acquire(context, node_uuid, purpose=purpose, insists=True)
+def exclusive(context: Context, node_uuid: str, purpose: str, *, late: bool = False) -> TaskManager:
+    """Return an exclusive task that also calls a BMC in back-off; ``late``: see TaskManager.
+
+    Raises NodeLocked.
+    """
+    return task_manager.acquire(context, node_uuid, purpose=purpose, insists=True, late=late)
 
 
 @contextmanager
-def order(context: Context, node_uuid: str, purpose: str) -> Iterator[tuple[TaskManager, Slot]]:
+def order(
+    context: Context, node_uuid: str, purpose: str, *, late: bool = False
+) -> Iterator[tuple[TaskManager, Slot]]:
     """Reserve a worker, then the node, so that a full pool fails before any write.
 
     Raises NoFreeConductorWorker, NodeLocked.
     """
-    with context.runtime.workers.slot() as slot, exclusive(context, node_uuid, purpose) as task:
+    with (
+        context.runtime.workers.slot() as slot,
+        exclusive(context, node_uuid, purpose, late=late) as task,
+    ):
         yield task, slot
 
 

@@ -2,9 +2,10 @@
 
     verbs.perform(context, node_uuid, "active", {"configdrive": url})
 
-A verb reserves a worker, so that a full pool fails before any write, and then the node.  It checks,
-plans, and fires its event; one transaction moves the node and writes the flow's rows.  The flow
-keeps the lock.
+A verb reserves a worker, so that a full pool fails before any write.  It queues for the node,
+checks, plans, and fires its event.  One transaction reserves the node, moves it and writes the
+flow's rows.  If the node has changed since it was read, the verb begins anew, and reserves it
+first.  The flow keeps the lock.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite, Write
+from bloomery.db import locks
 from bloomery.db import nodes as node_rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import RemoteFile
@@ -183,12 +185,17 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
     purpose, row = _PURPOSES.get(event, event), TABLE[event]
     parsed = ProvisionArguments(**arguments)
     files: Sequence[RemoteFile] = ()
+    late = True  # the transaction that moves the node reserves it
     while True:
-        with tasks.order(context, node_uuid, purpose) as (task, slot):
-            rules.require_edge(task.node, verb)
-            if not isinstance(row, FlowVerb):
-                return row(task, slot)
-            files = _start_flow(task, slot, event, row, parsed, files)
+        try:
+            with tasks.order(context, node_uuid, purpose, late=late) as (task, slot):
+                rules.require_edge(task.node, verb)
+                if not isinstance(row, FlowVerb):
+                    return row(task, slot)
+                files = _start_flow(task, slot, event, row, parsed, files)
+        except locks.NodeChanged:
+            late = False
+            continue
         if not files:
             return None
         tasks.look_at(context.runtime, files)  # without the lock, before the next attempt
@@ -215,7 +222,7 @@ def _start_flow(
     verb.begin(task, arguments)
     planned = verb.steps(task, arguments)
     if planned is None:
-        task.process_event(event)
+        task.process_event(event, release=True)
         return ()
     flow, node_uuid = runner.plan(task, verb.phase, planned), task.node.uuid
     journal: list[Write] = [*flow.opening]

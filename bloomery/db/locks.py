@@ -8,7 +8,9 @@ A conductor that was declared dead and comes back fails there with LockLost.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +25,10 @@ _T = NODES.c
 FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}  # columns of a free node
 
 
+class NodeChanged(Exception):
+    """The node is not as it was read, so its late reservation was refused."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """Proof of a reservation, valid until the next reservation of the node."""
@@ -30,6 +36,23 @@ class Guard:
     node_uuid: str
     holder: str
     generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateReservation:
+    """A reservation that comes with the first write, if the node is still as it was read."""
+
+    row: Mapping[str, Any]  # of the node, as it was read without a reservation
+    guard: Guard  # of the reservation to come
+    purpose: str
+    at: datetime
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the reserved node."""
+        return {
+            "reservation": self.guard.holder, "reserved_for": self.purpose[:255],
+            "reserved_at": self.at, "lock_generation": self.guard.generation,
+        }  # fmt: skip
 
 
 _RESERVE = (
@@ -42,13 +65,12 @@ _RESERVE = (
         lock_generation=_T.lock_generation + 1,
     )
 )
-_OF_A_LIFE = _RESERVE.where(  # a conductor that was declared dead reserves nothing
-    sa.exists().where(
-        CONDUCTORS.c.hostname == sa.bindparam("holder"),
-        CONDUCTORS.c.incarnation == sa.bindparam("incarnation"),
-    )
-)
 _INFO = sa.select(_T.driver_internal_info).where(_T.uuid == sa.bindparam("ident")).with_for_update()
+_IS_ALIVE = sa.exists().where(  # a conductor that was declared dead reserves nothing
+    CONDUCTORS.c.hostname == sa.bindparam("holder"),
+    CONDUCTORS.c.incarnation == sa.bindparam("incarnation"),
+)
+_OF_A_LIFE = _RESERVE.where(_IS_ALIVE)
 _HELD = (
     _T.uuid == sa.bindparam("guard_node"),
     _T.reservation == sa.bindparam("guard_holder"),
@@ -139,6 +161,41 @@ def update_guarded(
         raise
     _require(is_done, guard)
     return token
+
+
+def reserve_late(
+    conn: sa.Connection,
+    late: LateReservation,
+    values: dict[str, Any],
+    *,
+    incarnation: str | None = None,
+) -> None:
+    """Reserve the node and change columns of it in one statement; begins a guarded transaction.
+
+    ``values`` are encoded; with those of FREE the reservation ends with the transaction.  Raises
+    NodeChanged, NodeNotFound, LockLost as ``reserve``, and the errors of ``nodes.raise_named``.
+    """
+    row = nodes.get_row(conn, late.guard.node_uuid, for_update=True)
+    if not nodes.is_same(row, late.row):
+        raise NodeChanged
+    columns = late.columns() | values
+    bound = {"ident": late.guard.node_uuid} | {f"to_{name}": v for name, v in columns.items()}
+    if incarnation is not None:
+        bound |= {"holder": late.guard.holder, "incarnation": incarnation}
+    try:
+        changed = conn.execute(_late(tuple(columns), incarnation is not None), bound).rowcount
+    except sa.exc.IntegrityError as exc:
+        nodes.raise_named(exc, {"uuid": late.guard.node_uuid} | columns)
+        raise
+    _require(changed, late.guard)
+
+
+@functools.lru_cache(maxsize=512)
+def _late(columns: tuple[str, ...], is_of_a_life: bool) -> sa.Update:
+    """Return the UPDATE of these columns of a node whose row is locked, cached."""
+    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
+    change = sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(values)
+    return change.where(_IS_ALIVE) if is_of_a_life else change
 
 
 def _change(conn: sa.Connection, guard: Guard, values: dict[str, Any], info: str | None) -> int:

@@ -131,24 +131,33 @@ def list_rows_of(
 
 
 def get(conn: sa.Connection, uuid: str) -> Node:
-    row = conn.execute(_BY_UUID, {"ident": uuid}).mappings().one_or_none()
-    if row is None:
-        raise errors.NodeNotFound(node=uuid)
-    return from_row(row)
+    return from_row(get_row(conn, uuid))
 
 
 def get_for_update(conn: sa.Connection, uuid: str) -> Node:
-    """Return one node, its row locked until the transaction ends.  Raises NodeNotFound.
+    """Return one node, its row locked until the transaction ends.  Raises NodeNotFound."""
+    return from_row(get_row(conn, uuid, for_update=True))
 
-    On a server a second statement reads the traits: a statement that waited for the row would show
-    old ones.  SQLite has one writer, and needs one statement.
+
+def get_row(conn: sa.Connection, uuid: str, *, for_update: bool = False) -> dict[str, Any]:
+    """Return the whole row of a node: objects as JSON text, traits joined by comma.
+
+    ``for_update`` locks the row until the transaction ends.  On a server a second statement then
+    reads the traits: a statement that waited for the row would show old ones.  SQLite has one
+    writer, and needs one statement.  Raises NodeNotFound.
     """
-    if conn.dialect.name == "sqlite":
-        return get(conn, uuid)
-    row = conn.execute(_BY_UUID_FOR_UPDATE, {"ident": uuid}).mappings().one_or_none()
+    reads_apart = for_update and conn.dialect.name != "sqlite"
+    query = _BY_UUID_FOR_UPDATE if reads_apart else _BY_UUID
+    row = conn.execute(query, {"ident": uuid}).mappings().one_or_none()
     if row is None:
         raise errors.NodeNotFound(node=uuid)
-    return from_row({**row, "traits": ",".join(traits_of(conn, uuid))})
+    return dict(row) | ({"traits": ",".join(traits_of(conn, uuid))} if reads_apart else {})
+
+
+def is_same(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two whole rows of a node are the same, in whatever order of their traits."""
+    traits = split_traits(row["traits"]), split_traits(other["traits"])
+    return traits[0] == traits[1] and {**row, "traits": None} == {**other, "traits": None}
 
 
 def list_children(conn: sa.Connection, uuid: str) -> list[Node]:

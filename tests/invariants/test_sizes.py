@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_417,  # old flows are listed by nodes
-    "lines of the tests": 137_771,  # old flows are listed by nodes
+    "lines of the product": 116_542,  # old flows are listed by nodes
+    "lines of the tests": 137_922,  # old flows are listed by nodes
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8573,  # documents of printed members, with derived values beside them
     "lines of bloomery/cli": 8899,  # addresses of simulated BMCs
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
-    "lines of bloomery/conductor": 10_620,  # old flows are listed by nodes
+    "lines of bloomery/conductor": 10_679,  # counts are checked; verbs reserve as they move
     "lines of bloomery/conf": 1874,  # options of NATS
-    "lines of bloomery/db": 9031,  # old flows are listed by nodes
+    "lines of bloomery/db": 9097,  # old flows are listed by nodes
     "lines of bloomery/drivers": 16_206,  # RMCP+ in place of a process for each look
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
@@ -48,11 +48,11 @@ LIMITS = {
     "lines of bloomery/rpc": 2576,  # nodes are counted by host
     "lines of bloomery/web": 56,
     "files of the product": 704,  # ipmi/rmcp.py, ipmi/look.py
-    "functions": 7646,  # those of RMCP+
+    "functions": 7653,  # those of RMCP+
     "functions of under ten lines, per mille": 785,  # parts of the projection of nodes
-    "one-caller helpers": 487,  # the login of a look, and the command after it
+    "one-caller helpers": 489,  # the login of a look, and the command after it
     "moves of get": 36,  # the table is called where Pecan searched controllers
-    "moves of put": 153,  # as for get; an event has the cause
+    "moves of put": 161,  # a reservation comes with the move; as for get; an event has the cause
     "moves of create": 317,
     "moves of engine's create": 623,  # a stack reads its values in the file that the API uses, too
     "moves of update": 330,

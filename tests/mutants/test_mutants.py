@@ -61,6 +61,11 @@ def reservation_off(patch: Patch) -> None:
     patch.setattr(locks, "_OF_A_LIFE", anyhow)
 
 
+def comparison_off(patch: Patch) -> None:
+    """A late reservation does not ask whether the node is as it was read."""
+    patch.setattr(nodes, "is_same", lambda _row, _other: True)
+
+
 def fence_off(patch: Patch) -> None:
     """The guard compares the holder's name, and no generation."""
     task = sa.update(NODES).where(*locks._HELD[:2])
@@ -256,6 +261,10 @@ def row_excludes(site: Site) -> None:
     probes.reservation_excludes_without_gates(site, _available(site))
 
 
+def change_before_an_order(site: Site) -> None:
+    probes.an_order_loses_no_change_of_another_process(site, _available(site))
+
+
 def voided_holder_saves(site: Site) -> None:
     probes.a_holder_that_was_voided_writes_nothing(site, _available(site), "save")
 
@@ -368,6 +377,7 @@ MUTANTS = (
     Mutant(node_gate_off, order_of_waiters),
     Mutant(places_off, waiting_threads_are_bounded),
     Mutant(reservation_off, row_excludes),
+    Mutant(comparison_off, change_before_an_order),
     Mutant(fence_off, voided_holder_saves),
     Mutant(fence_off, voided_holder_writes_history),
     Mutant(fence_off, voided_holder_moves),

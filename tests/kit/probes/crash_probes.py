@@ -47,8 +47,8 @@ def _die_in_a_deployment(path: Path, commits: int) -> tuple[Site, str]:
 
 
 def a_deployment_goes_on_after_a_crash(path: Path) -> None:
-    """Reserve, move, first step; then the process dies, and the next one ends the deployment."""
-    dead, node = _die_in_a_deployment(path, 3)
+    """Move, first step; then the process dies, and the next one ends the deployment."""
+    dead, node = _die_in_a_deployment(path, 2)
     site = dead.restarted()
     try:
         site.wait_for_state(node, "active", timeout_s=SHORT_S)

@@ -7,15 +7,18 @@ import dataclasses
 import threading
 from concurrent.futures import Executor, Future
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import task_manager, writes
+from bloomery.conductor import task_manager, verbs, writes
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places, TooManyWaiting
 from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import locks
+from bloomery.model.request import ProvisionArguments
 from tests.kit.servers.site import HOST, Site
 from tests.kit.waiting import wait_for
 
@@ -59,6 +62,27 @@ def reservation_excludes_without_gates(site: Site, node: str) -> None:
     runtime = without_gates(site.runtime)
     with task_manager.acquire(context_of(runtime, site), node), pytest.raises(errors.NodeLocked):
         task_manager.acquire(context_of(runtime, site), node, retry=False)
+
+
+def an_order_loses_no_change_of_another_process(site: Site, node: str) -> None:
+    """The other process changes the node after the order has read it, and before it moves it."""
+    other, check = without_gates(site.runtime), verbs.TABLE["deploy"].check
+    manager, changed = ConductorManager(other), list[str]()
+
+    def change_first(task: TaskManager, arguments: ProvisionArguments) -> None:
+        if not changed:
+            changed.append(node)
+            patch = [{"op": "add", "path": "/instance_info/by", "value": "another"}]
+            manager.update_node(site.request(), node, patch, False)
+        check(task, arguments)
+        task.node.instance_info = task.node.instance_info | {"by_order": True}
+
+    verb = dataclasses.replace(verbs.TABLE["deploy"], check=change_first)
+    with mock.patch.dict(verbs.TABLE, {"deploy": verb}):
+        site.deploy(node)
+    site.wait_for_state(node, "active")
+    info = site.node(node).instance_info
+    assert (info.get("by"), info.get("by_order")) == ("another", True)
 
 
 def no_more_than_so_many_threads_wait() -> None:

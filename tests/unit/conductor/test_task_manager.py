@@ -17,6 +17,7 @@ from bloomery.conductor.states import NOSTATE
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import locks, nodes, rows
+from bloomery.db.engine import Meter
 from bloomery.db.tables import PORTGROUPS, VOLUME_CONNECTORS, VOLUME_TARGETS
 from bloomery.model.request import Request
 from tests.kit.probes import probes
@@ -296,6 +297,114 @@ def test_an_upgrade_that_failed_leaves_a_shared_task_that_may_try_again(site: Si
         other.release_resources()
         task.upgrade_lock(retry=False)
         assert site.node(node).reservation == HOST
+    assert site.is_free(node)
+
+
+# ------------------------------------------------------------------------ a late reservation
+
+
+def test_a_late_reservation_comes_with_the_first_write(site: Site, node: str):
+    meter, before = Meter(site.db), site.node(node).lock_generation
+    with site.acquire(node, purpose="deploy", late=True) as task:
+        shown = task.node
+        assert (shown.reservation, shown.lock_generation) == (HOST, before + 1)
+        assert (meter.commits, site.node(node).reservation) == (0, None)
+        task.process_event("deploy")
+        stored = site.node(node)
+        assert stored == shown
+        assert (stored.reserved_for, stored.provision_state) == ("deploy", "deploying")
+        task.node.description = "more"
+        task.save()
+        assert meter.commits == 2
+    assert site.is_free(node)
+    assert site.node(node).lock_generation == before + 1
+
+
+def test_a_late_reservation_that_ends_with_the_first_write_is_one_commit(site: Site, node: str):
+    meter, before = Meter(site.db), site.node(node).lock_generation
+    with site.acquire(node, late=True) as task:
+        task.process_event("manage", release=True)
+    assert meter.commits == 1
+    assert site.is_free(node)
+    assert site.node(node).lock_generation == before + 1
+
+
+def test_a_late_reservation_without_a_write_leaves_nothing(site: Site, node: str):
+    before = site.everything()
+    with pytest.raises(Boom), site.acquire(node, late=True):
+        raise Boom
+    with site.acquire(node, late=True):
+        pass
+    assert site.everything() == before
+    assert site.is_free(node)
+
+
+CHANGES_MEANWHILE: dict[str, dict[str, Any]] = {
+    "a field": {"description": "by another"},
+    "what the driver keeps": {"driver_internal_info": '{"agent_url": "https://agent"}'},
+    "a reservation": {"reservation": "host-b"},
+    "a reservation that is over": {"lock_generation": 7},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_MEANWHILE.values(), ids=CHANGES_MEANWHILE)
+@pytest.mark.parametrize("write", ["process_event", "save", "assert_lease"])
+def test_a_node_that_has_changed_gets_no_late_reservation(
+    site: Site, node: str, change: dict[str, Any], write: str
+):
+    with site.acquire(node, late=True) as task:
+        site.set(node, **change)
+        before = site.everything()
+        with pytest.raises(locks.NodeChanged):
+            getattr(task, write)(*(["deploy"] if write == "process_event" else []))
+    assert site.everything() == before
+    assert site.runtime.node_locks.in_use == 0
+
+
+def test_new_traits_refuse_a_late_reservation(site: Site, node: str):
+    with site.acquire(node, late=True) as task:
+        site.db.transact(lambda conn: nodes.add_traits(conn, node, ["CUSTOM_A"]))
+        with pytest.raises(locks.NodeChanged):
+            task.save()
+
+
+def test_a_reserved_node_is_waited_for_before_a_late_reservation(site: Site, node: str):
+    site.set(node, reservation="host-b", reserved_for="cleaning")
+    with pytest.raises(errors.NodeLocked, match="host-b"):
+        task_manager.acquire(impatient(site), node, late=True)
+    assert site.runtime.node_locks.in_use == 0
+
+
+def test_a_check_of_the_lock_reserves_before_a_bmc_is_told_something(site: Site, node: str):
+    with site.acquire(node, late=True) as task:
+        task.assert_lease()
+        assert site.node(node).reservation == HOST
+    assert site.is_free(node)
+
+
+def test_a_dead_conductor_reserves_nothing_late(site: Site, node: str):
+    with site.acquire(node, late=True) as task:
+        site.runtime.lease.incarnation = "an earlier life"
+        before = site.everything()
+        with pytest.raises(errors.LockLost):
+            task.process_event("deploy")
+    assert site.everything() == before
+
+
+def test_a_commit_in_doubt_is_released(site: Site, node: str, monkeypatch: pytest.MonkeyPatch):
+    """It may have reserved the node."""
+    transact = site.db.transact
+
+    def lose_the_answer(work: Any) -> Any:
+        transact(work)
+        monkeypatch.setattr(site.db, "transact", transact)
+        raise errors.CommitInDoubt(reason="the server is gone")
+
+    with site.acquire(node, late=True) as task:
+        monkeypatch.setattr(site.db, "transact", lose_the_answer)
+        with pytest.raises(errors.CommitInDoubt):
+            task.process_event("deploy")
+    assert site.node(node).provision_state == "deploying"
     assert site.is_free(node)
 
 
