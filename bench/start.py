@@ -15,6 +15,7 @@ from bench.harness import Line
 from tools.servers import free_port
 
 NODES = 1000
+_WITH_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}  # of our modules, as pip installs them
 
 
 def measure() -> Sequence[Line]:
@@ -30,7 +31,7 @@ def measure() -> Sequence[Line]:
 
 def _start_s(home: Path) -> float:
     port = free_port()
-    server = harness.Server(home, port=port)
+    server = harness.Server(home, port=port, env=_WITH_BYTECODE)
     try:
         harness.until(lambda: _answers(port), "the first answer")
         return server.cpu_s()
