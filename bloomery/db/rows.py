@@ -106,7 +106,7 @@ class LongText(sa.types.TypeDecorator[str]):
             from sqlalchemy.dialects import mysql
 
             return dialect.type_descriptor(mysql.LONGTEXT())
-        return dialect.type_descriptor(sa.Text())
+        return super().load_dialect_impl(dialect)
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:
