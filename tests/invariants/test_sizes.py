@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_542,  # old flows are listed by nodes
+    "lines of the product": 116_544,  # old flows are listed by nodes
     "lines of the tests": 137_922,  # old flows are listed by nodes
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8573,  # documents of printed members, with derived values beside them
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 10_679,  # counts are checked; verbs reserve as they move
     "lines of bloomery/conf": 1874,  # options of NATS
     "lines of bloomery/db": 9097,  # old flows are listed by nodes
-    "lines of bloomery/drivers": 16_206,  # RMCP+ in place of a process for each look
+    "lines of bloomery/drivers": 16_208,  # RMCP+ in place of a process for each look
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2083,
     "lines of bloomery/inspection": 2100,  # pci_device_alias in JSON

@@ -5,6 +5,8 @@
 
     output = bmc.IpmiBmc(conf, task).ask("power", "status")      # "Chassis Power is on"
 
+``look`` reads the power state again and again without ipmitool, by ``rmcp``.
+
 Two differences from Ironic: a refusal (a wrong password, an unknown command) is not retried,
 because retries lock accounts; and passwords are never written to disk, so ``store_cred_in_env`` is
 missing.
