@@ -19,7 +19,7 @@ from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.db import nodes, rows
+from bloomery.db import nodes, rows, steps
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
 from bloomery.model.rules import agents
@@ -184,7 +184,8 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
         return False
     if resumes and heartbeat.status == agents.FAILED:
         return False
-    is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(task)) is not None
+    with task.runtime.db.read() as conn:
+        is_awaited = resumes and not node.maintenance and steps.is_parked(conn, node.uuid)
     if is_awaited:
         if not heartbeats.may_be_deferred(node, options, now):
             return False
@@ -197,7 +198,8 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
             return False
         if isinstance(outcome, Done) or task.is_changed:
             return False
-    task.runtime.heartbeats.note(node, now, counts_anew=is_awaited)
+    pace_s = heartbeats.pace_s(node, task.runtime.conf)
+    task.runtime.heartbeats.note(node, now, counts_anew=is_awaited, pace_s=pace_s)
     return True
 
 

@@ -42,6 +42,7 @@ def list_steps(context: Context, node_uuid: str, phase: str) -> list[Json]:
 
 def describe_work(context: Context, node_uuid: str) -> Json:
     since = context.runtime.workers.missing_since.get(node_uuid)
+    heard_at = context.runtime.heartbeats.last_at(node_uuid)
     with tasks.shared(context, node_uuid) as task:
         bmc, fault = None, None
         try:
@@ -52,6 +53,7 @@ def describe_work(context: Context, node_uuid: str) -> Json:
             "bmc": bmc, "bmc_shared": bmc_sharing.describe(context, task.node),
             "driver_info_fault": fault, "deploy_refusal": deployments.refusal(task),
             "no_worker_since": since and since.isoformat(),
+            "agent_heard_at": heard_at and heard_at.isoformat(),
         }  # fmt: skip
 
 

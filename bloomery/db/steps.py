@@ -149,6 +149,12 @@ def _rows_of_latest(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 
 _OF_OPEN: Final = _rows_of_latest(_T.state.in_(OPEN_RUNS))
+_PARKED: Final = (
+    _OF_OPEN.with_only_columns(sa.literal(1))
+    .where(_T.state.in_([Run.WAITING, Run.HELD]))
+    .order_by(None)
+    .limit(1)
+)
 _OF_LAST: Final = _rows_of_latest()
 _OF_PHASE: Final = _rows_of_latest(_T.phase == sa.bindparam("of_phase"))
 _OF_REQUEST: Final = _rows_of_latest(_T.request_id == sa.bindparam("of_request"))
@@ -157,6 +163,11 @@ _OF_REQUEST: Final = _rows_of_latest(_T.request_id == sa.bindparam("of_request")
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the node's flow that has not ended, in order; none: []."""
     return [from_row(row) for row in conn.execute(_OF_OPEN, {"of_node": node_uuid}).mappings()]
+
+
+def is_parked(conn: sa.Connection, node_uuid: str) -> bool:
+    """Return whether the node's open flow has a parked step, as ``find_parked`` finds it."""
+    return conn.execute(_PARKED, {"of_node": node_uuid}).first() is not None
 
 
 def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:

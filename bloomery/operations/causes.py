@@ -286,7 +286,14 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
 
 # Fields that the node's conductor knows.
 OF_CONDUCTOR: Final = frozenset(
-    {"bmc", "no_worker_since", "bmc_shared", "driver_info_fault", "deploy_refusal"}
+    {
+        "bmc",
+        "no_worker_since",
+        "bmc_shared",
+        "driver_info_fault",
+        "deploy_refusal",
+        "agent_heard_at",
+    }
 )
 _LATE_HEARTBEATS: Final = 2  # missing heartbeats: the conductor may be dead
 _MOST_LISTED: Final = 8
@@ -313,6 +320,7 @@ class NodeSituation:
     ``deploy_refusal``: why its deployment would be refused.
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
+    ``agent_heard_at``: the agent's last heartbeat, unless the row has it.
     ``power_corrections``: time and text of those of power sync, oldest first.
     """
 
@@ -335,6 +343,7 @@ class NodeSituation:
     bmc_shared: str | None = None
     driver_info_fault: str | None = None
     deploy_refusal: str | None = None
+    agent_heard_at: str | None = None
 
     # -------------------------------------------------------------------------- conductors
 
@@ -383,11 +392,14 @@ class NodeSituation:
         return self.run.reason if self.run and self.run.state == Run.AGAIN else None
 
     @property
+    def last_heartbeat(self) -> str | None:
+        stored: str | None = self.node.driver_internal_info.get(agents.LAST_HEARTBEAT)
+        return self.agent_heard_at or stored
+
+    @property
     def agent_heard(self) -> str:
-        info = self.node.driver_internal_info
-        last, place = info.get(agents.LAST_HEARTBEAT), info.get("agent_url")
-        if place:
-            return f"whose last heartbeat came at {last} from {place}"
+        if place := self.node.driver_internal_info.get("agent_url"):
+            return f"whose last heartbeat came at {self.last_heartbeat} from {place}"
         return "which sent no heartbeat in this boot"
 
     # ----------------------------------------------------------------------------- the BMC

@@ -18,7 +18,6 @@ from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.node import Node
 from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
-from bloomery.model.rules import agents
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision
 from bloomery.operations.causes import NodeSituation
@@ -46,7 +45,7 @@ def explain(ctx: Context, ident: str) -> Json:
     situation = dataclasses.replace(situation, **_ask_conductor(ctx, node))
     cause = causes.find(causes.OF_NODE, situation)
     conductor = situation.conductors.get(situation.host or "")  # as this process sees it
-    heartbeat = node.driver_internal_info.get(agents.LAST_HEARTBEAT)
+    heartbeat = situation.last_heartbeat
     return {
         "uuid": node.uuid,
         "name": node.name,

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from bloomery.conductor import allocator
 from bloomery.conductor.allocation_queue import Entry
+from bloomery.db import nodes as db_nodes
+from bloomery.db import rows
 from bloomery.db.engine import Meter
 from tests.kit.servers.site import Site
 
@@ -93,6 +96,27 @@ def test_a_shared_task_is_one_statement(site: Site, meter: Meter):
     with site.acquire(node, shared=True):
         pass
     assert (meter.commits, kinds(meter)) == (0, {"SELECT": 1})
+
+
+def test_a_heartbeat_without_news_is_two_reads_and_a_write_in_a_sixth_of_the_time_out(
+    site: Site, meter: Meter
+):
+    """The node, and whether its flow waits; the write is one commit for all nodes that are due."""
+    token = site.runtime.sealer.seal_under(db_nodes.AGENT_TOKEN, "t" * 64)
+    at = rows.now() - timedelta(seconds=site.runtime.conf.conductor.deploy_callback_timeout / 6 + 9)
+    info = {"agent_secret_token": token, "agent_url": "https://a", "agent_version": "9"}
+    nodes = [site.enrol() for _ in range(2)]
+    for due in (False, True):
+        heard_at = at if due else rows.now()
+        stored = rows.dump(info | {"agent_last_heartbeat": heard_at.isoformat()})
+        for node in nodes:
+            site.set(node, provision_state="wait call-back", driver_internal_info=stored)
+        meter.reset()
+        for node in nodes:
+            site.order("heartbeat", node, "https://a", "9", "t" * 64, None, None, None)
+        assert (meter.commits, kinds(meter)) == (0, {"SELECT": 4})
+        site.runtime.heartbeats.flush(only_due=True)
+        assert (meter.commits, kinds(meter).get("UPDATE", 0)) == (int(due), int(due))
 
 
 SHORT: list[tuple[str, tuple[Any, ...], dict[str, int]]] = [

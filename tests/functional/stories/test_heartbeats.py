@@ -9,8 +9,11 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import heartbeats
 from bloomery.conductor.periodics import timeouts
+from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
 from bloomery.db import rows
 from bloomery.db.engine import Meter
+from bloomery.model.node import Node
 from bloomery.outcome import DONE, WaitForCall
 from tests.kit.machines.agent import Agent
 from tests.kit.waiting import wait_for
@@ -103,10 +106,63 @@ def test_calls_that_say_nothing_new_are_written_together(stage, says):
         assert row(stage, agent).lock_generation == node.lock_generation
 
 
-def test_what_was_kept_is_written_within_a_second_or_so(stage, agent):
+@pytest.mark.parametrize(
+    ("age_s", "is_written"),
+    [(0, False), (LIMIT_S / 6 - 60, False), (LIMIT_S / 6 + 1, True), (LIMIT_S / 3 - 60, True)],
+)
+def test_a_row_is_written_at_a_sixth_of_the_time_out(stage, agent, still, age_s, is_written):
+    """``why`` has the last heartbeat at once, from the conductor."""
+    at = rows.now() - timedelta(seconds=age_s)
+    info = row(stage, agent).driver_internal_info | {"agent_last_heartbeat": at.isoformat()}
+    stage.site.set(
+        agent.node["uuid"], driver_internal_info=rows.dump(info), provision_updated_at=at
+    )
+    call(agent)
+    stage.site.runtime.heartbeats.flush(only_due=True)
+    assert (last_call(stage, agent) > at.isoformat()) == is_written
+    why = stage.api.get(f"/ext/v1/nodes/{agent.node['uuid']}/why").json
+    heard_at = why["contact"]["agent"]["last_heartbeat"]
+    assert heard_at > at.isoformat()
+    stage.site.runtime.heartbeats.flush()
+    assert last_call(stage, agent) == heard_at
+
+
+def test_a_due_heartbeat_is_written_by_a_worker(stage, agent):
+    age(stage, agent, seconds=LIMIT_S / 6 + 1)
     before = last_call(stage, agent)
     call(agent)
     wait_for(lambda: last_call(stage, agent) > before, "the flush")
+
+
+@pytest.mark.usefixtures("still")
+def test_heartbeats_are_no_commit_until_they_are_due(stage, agent):
+    meter = Meter(stage.site.db)
+    for _ in range(10):
+        call(agent)
+        stage.site.runtime.heartbeats.flush(only_due=True)
+    assert (meter.commits, len(meter.statements)) == (0, 30)
+    age(stage, agent, seconds=LIMIT_S / 6 + 1)
+    meter.reset()
+    call(agent)
+    stage.site.runtime.heartbeats.flush(only_due=True)
+    assert (meter.commits, len(meter.statements)) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "expected_s"),
+    [
+        ({"provision_state": "wait call-back"}, {}, LIMIT_S / 6),
+        ({"provision_state": "clean wait"}, {"clean_callback_timeout": 600}, 100),
+        ({"provision_state": "clean wait"}, {"clean_callback_timeout": 0}, 50),
+        ({"provision_state": "wait call-back", "power_interface": "agent"}, {}, 50),
+        ({"provision_state": "wait call-back", "driver_info": {"fast_track": True}}, {}, 50),
+        ({"provision_state": "available"}, {}, 50),
+    ],
+)
+def test_the_pace_is_a_sixth_of_what_counts_from_a_heartbeat(values, options, expected_s):
+    conf = Conf(conductor=Conductor(deploy_callback_timeout=LIMIT_S, **options))
+    node = Node(uuid="n", driver="fake-hardware", created_at=rows.now(), **values)
+    assert heartbeats.pace_s(node, conf) == expected_s
 
 
 def test_a_stop_writes_what_was_kept(stage, agent, still):
