@@ -6,6 +6,7 @@ response headers and asks again, so the refusal carries these headers.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,8 +55,13 @@ def headers(minor: int) -> list[tuple[str, str]]:
 
 def negotiate(environ: Mapping[str, Any]) -> Negotiated:
     """Return the version that the request headers ask for.  Raises Unacceptable."""
-    text = environ.get(_LEGACY, "").strip()
-    for entry in environ.get(_STANDARD, "").split(","):  # as in "compute 2.1, baremetal 1.61"
+    return _negotiated(environ.get(_LEGACY, ""), environ.get(_STANDARD, ""))
+
+
+@functools.lru_cache(maxsize=256)  # clients repeat the same headers
+def _negotiated(legacy: str, standard: str) -> Negotiated:
+    text = legacy.strip()
+    for entry in standard.split(","):  # as in "compute 2.1, baremetal 1.61"
         words = entry.split()
         if len(words) > 1 and words[0].lower() == _SERVICE:
             text = " ".join(words[1:])  # the last one counts

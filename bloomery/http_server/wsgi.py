@@ -183,7 +183,6 @@ class Response:
 
     def _head(self, message: Message, headers: Headers, *, keep: bool) -> bytes:
         headers = [each for each in headers if each[0].lower() != "connection"]
-        headers += [("Date", _date(int(time.time()))), ("Server", SERVER), *_SECURITY]
         if not keep:
             headers.append(("Connection", "close"))
         elif message.version == "1.0":
@@ -191,7 +190,8 @@ class Response:
         head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
         if _LINE_ENDS.search("".join(head)):
             raise ValueError("a header of an answer holds the end of a line")
-        return "\r\n".join([*head, "\r\n"]).encode("latin-1")
+        head.append(_own_headers(int(time.time())))
+        return "\r\n".join(head).encode("latin-1")
 
 
 def with_security_headers(app: Wsgi) -> Wsgi:
@@ -207,8 +207,10 @@ def with_security_headers(app: Wsgi) -> Wsgi:
 
 
 @functools.lru_cache(maxsize=1)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)
+def _own_headers(second: int) -> str:
+    """Return the headers of the server itself, which are the same in all answers of a second."""
+    own = [("Date", formatdate(second, usegmt=True)), ("Server", SERVER), *_SECURITY]
+    return "".join(f"{name}: {value}\r\n" for name, value in own) + "\r\n"
 
 
 def bare_fault(refusal: Refusal) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from oslo_utils import uuidutils
 from bloomery import errors
 from bloomery.model.fields import RESERVED_NODE_NAMES
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LOGICAL_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,255}\Z)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -22,7 +23,10 @@ _NOBODYS: Final = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")  # stand for a miss
 
 def is_uuid(text: Any) -> bool:
     """Accept any spelling of a UUID; it is stored, and looked up, as it was sent."""
-    return isinstance(text, str) and len(text) <= 36 and bool(uuidutils.is_uuid_like(text))
+    if not isinstance(text, str) or len(text) > 36:
+        return False
+    # the usual spelling, which oslo.utils takes six times as long to accept
+    return _UUID.fullmatch(text) is not None or bool(uuidutils.is_uuid_like(text))
 
 
 def is_logical_name(text: Any) -> bool:
