@@ -69,13 +69,19 @@ class Serializer:
         self._hidden = functools.cache(functools.partial(policy.hidden_fields, call.context))
         names = None if fields is None else frozenset(fields)
         self._projection = _projection(call.version, names, self._bare, guards=self._guards)
-        self.columns = self._projection.columns
+        self.columns, self._uuid_at = self._projection.columns, self._projection.at["uuid"]
+        self._is_derived = len(self._projection.at) > 1
         links = [n for n, since in SUBRESOURCES if fields is None and call.version >= since]
         self._links_of = projection.link_maker(call.url, "nodes", *links)
 
     def write(self, row: Sequence[Any]) -> orjson.Fragment:
+        uuid = row[self._uuid_at]
+        derived = self._derived(row, uuid) if self._is_derived else {}
+        return self._projection.document(row, derived, self._links_of(uuid))
+
+    def _derived(self, row: Sequence[Any], uuid: str) -> Json:
+        """Return the values that the database does not print."""
         at, derived = self._projection.at, dict[str, Any]()
-        uuid = row[at["uuid"]]
         for name in self._projection.derived:
             derived[name] = self._value(name, row[at[name]])
         if "traits" in at:
@@ -89,7 +95,7 @@ class Serializer:
                 if name in derived:
                     text = projection.redaction(f"baremetal:node:get:{name}")
                     derived[name] = {"content": text} if name in model.OBJECTS else text
-        return self._projection.document(row, derived, self._links_of(uuid))
+        return derived
 
     def _value(self, name: str, stored: Any) -> Any:
         """Return the value of a field that depends on the caller's rights or version."""

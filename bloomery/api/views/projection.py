@@ -42,10 +42,12 @@ class Projection:
         self, row: Sequence[Any], derived: Mapping[str, Any], links: str = ""
     ) -> orjson.Fragment:
         """Return the document of a row, with values of ``derived`` fields and links."""
-        members = [row[0], masked_members(row[1]) if self.has_secrets else "", links]
+        members = [text for text in (row[0], links) if text]
+        if self.has_secrets:
+            members.append(masked_members(row[1]))
         if derived:
             members.append(orjson.dumps(derived).decode()[1:-1])
-        return orjson.Fragment(f"{{{','.join(filter(None, members))}}}")
+        return orjson.Fragment(f"{{{','.join(members)}}}")
 
 
 def project(
