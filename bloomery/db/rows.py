@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
 
 from bloomery import errors
 
@@ -95,18 +96,13 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
-class LongText(sa.types.TypeDecorator[str]):
+class LongText(sa.Text):
     """Text of any length, on every database."""
 
-    impl = sa.Text
-    cache_ok = True
 
-    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        if dialect.name in ("mysql", "mariadb"):
-            from sqlalchemy.dialects import mysql
-
-            return dialect.type_descriptor(mysql.LONGTEXT())
-        return super().load_dialect_impl(dialect)
+@compiles(LongText, "mysql", "mariadb")
+def _long_text(_type: LongText, _compiler: Any, **_options: Any) -> str:
+    return "LONGTEXT"
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:

@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_626,  # heartbeats wait in memory until they are due
+    "lines of the product": 116_630,  # values that the database does not print have a function
     "lines of the tests": 138_002,  # heartbeats wait in memory until they are due
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
-    "lines of bloomery/api": 8579,  # documents of printed members, with derived values beside them
+    "lines of bloomery/api": 8587,  # the same
     "lines of bloomery/cli": 8899,  # addresses of simulated BMCs
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 10_727,  # heartbeats wait in memory until they are due
     "lines of bloomery/conf": 1874,  # options of NATS
-    "lines of bloomery/db": 9108,  # a heartbeat asks whether a flow is parked
+    "lines of bloomery/db": 9104,  # a heartbeat asks whether a flow is parked
     "lines of bloomery/drivers": 16_208,  # RMCP+ in place of a process for each look
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2576,  # nodes are counted by host
     "lines of bloomery/web": 56,
     "files of the product": 704,  # ipmi/rmcp.py, ipmi/look.py
-    "functions": 7659,  # heartbeats wait in memory until they are due
+    "functions": 7660,  # the same, and LONGTEXT of MariaDB
     "functions of under ten lines, per mille": 785,  # parts of the projection of nodes
-    "one-caller helpers": 490,  # the login of a look, and the command after it
+    "one-caller helpers": 491,  # what is derived beside printed members
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 161,  # a reservation comes with the move; as for get; an event has the cause
     "moves of create": 317,

@@ -18,7 +18,6 @@ from tests.unit.db.test_locks import (  # noqa: F401  run here again
 from tests.unit.db.test_nodes import (  # noqa: F401
     test_a_chassis_that_is_not_there_is_named,
     test_a_node_comes_back_as_it_was_stored,
-    test_nodes_are_counted_by_state,
     test_traits_come_sorted_with_their_node_and_go_with_it,
     test_what_must_be_unique_is_named,
 )

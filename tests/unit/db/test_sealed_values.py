@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
+from sqlalchemy.dialects import sqlite
 
 from bloomery import errors
 from bloomery.db import nodes, rows, sealed_values
@@ -46,7 +47,7 @@ def test_no_sealed_column_is_missing() -> None:
         column
         for table in METADATA.sorted_tables
         for column in table.c
-        if isinstance(column.type, sa.String) and column.type.length is None
+        if column.type.compile(sqlite.dialect()) == "TEXT"
     }
     assert unlimited == {column for columns in COLUMNS.values() for column in columns}
 
