@@ -18,7 +18,7 @@ LIMITS = {
     "lines of the tests": 138_002,  # heartbeats wait in memory until they are due
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
-    "lines of bloomery/cli": 8899,  # addresses of simulated BMCs
+    "lines of bloomery/cli": 8899,  # addresses of simulated BMCs, child nodes
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 10_727,  # heartbeats wait in memory until they are due
     "lines of bloomery/conf": 1874,  # options of NATS

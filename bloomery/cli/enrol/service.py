@@ -64,7 +64,9 @@ class Inventory:
 
     @classmethod
     def load(cls, client: Client) -> Inventory:
-        nodes = list(client.pages(f"/v1/nodes?fields={_FIELDS}&limit=1000", "nodes"))
+        nodes = list(
+            client.pages(f"/v1/nodes?fields={_FIELDS}&limit=1000&include_children=true", "nodes")
+        )
         keys = {_label(node): bmc_of(node["driver"], node["driver_info"] or {}) for node in nodes}
         return cls(
             by_name={node["name"]: node for node in nodes if node["name"]},

@@ -163,6 +163,16 @@ def test_machines_of_every_format_are_enrolled_once(run: Run, api: Client, file:
     assert len(nodes(api)) == 7
 
 
+def test_child_nodes_are_found_by_a_second_run(run: Run, tmp_path: Path):
+    file = tmp_path / "hosts.csv"
+    file.write_text(
+        "name,driver,macs,parent_node\nparent-1,fake-hardware,52:54:00:12:99:01,\n"
+        "dpu-1,fake-hardware,52:54:00:12:99:02,parent-1\n"
+    )
+    ends = [run(f"enrol {file}").stdout.splitlines()[-1] for _ in range(2)]
+    assert ends == ["2 machines: 2 enrolled", "2 machines: 2 is there"]
+
+
 NO_SECRET = "no Secret host-1-bmc in namespace metal3; name its file, too"
 FAULTS = {
     "a.csv": (
