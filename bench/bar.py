@@ -58,6 +58,7 @@ _LOOK_S: Final = 2.0
 _SETTLES_S: Final = 30.0
 _REST_S: Final = 60.0  # a pass of power sync
 _MOST_S: Final = 7200.0
+_MOST_TRIES: Final = 20
 _T: Final = NODES.c
 _AT_REST: Final = sa.select(_T.name, _T.provision_state, _T.maintenance).where(
     _T.reservation.is_(None), _T.target_provision_state.is_(None)
@@ -173,15 +174,19 @@ class Site:
 
     def _enrol(self) -> None:
         """Enrol the file; again, where a conductor died meanwhile."""
-        while self._bloomery("enrol", str(self._machines)).returncode:
+        for _ in range(_MOST_TRIES):
+            done = self._bloomery("enrol", str(self._machines))
+            if not done.returncode:
+                return
             self.repeats += 1
+        raise RuntimeError(f"cannot enrol: {done.stderr[-2000:]}")
 
     def _bloomery(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command as an operator does."""
         before_s = _children_s()
         program = "from bloomery.cli.main import main; main()"
         done = subprocess.run(
-            [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", program, *words], capture_output=True, text=True,
             check=False, env=os.environ | self.env,
         )  # fmt: skip
         self.operator_s += _children_s() - before_s

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 116_630,  # values that the database does not print have a function
-    "lines of the tests": 138_002,  # heartbeats wait in memory until they are due
+    "lines of the product": 116_632,  # values that the database does not print have a function
+    "lines of the tests": 138_012,  # heartbeats wait in memory until they are due
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
-    "lines of bloomery/cli": 8899,  # addresses of simulated BMCs, child nodes
+    "lines of bloomery/cli": 8901,  # addresses of simulated BMCs, child nodes
     "lines of bloomery/cmd": 2140,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 10_727,  # heartbeats wait in memory until they are due
     "lines of bloomery/conf": 1874,  # options of NATS
