@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import notification_utils, runner, task_manager, tasks, writes
-from bloomery.conductor.lanes import Lane
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
@@ -72,7 +71,7 @@ def take_over_all(runtime: ConductorRuntime) -> None:
                 take_over(task)
 
     most = runtime.conf.conductor.periodic_max_workers
-    Lane(runtime.workers, work, most=most).walk(runtime.list_served(orphans))
+    runtime.workers.each(runtime.list_served(orphans), work, most=most)
 
 
 def is_of_this_life(runtime: ConductorRuntime, internal_info: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places
 from bloomery.conductor.periodics import table
+from bloomery.conductor.pulse import Pulse
 from bloomery.conductor.registration import Registration
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.timers import Timers
@@ -75,6 +76,7 @@ def build(
         lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
         ring=ring.Ring(db, conf),
         parked=Places(max(ours.workers_pool_size // 2, 1)),
+        pulse=Pulse(workers),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
         checkpoint=checkpoint,
@@ -179,6 +181,8 @@ class ConductorService:
         own = [each for each in conductors.list_conductors() if each.hostname == self.runtime.host]
         if not own:
             return [f"conductor {self.runtime.host} is not registered"]
+        if problem := self.runtime.pulse.problem():
+            return [problem]
         return [f"conductor {ring.absence(each)}" for each in own if not each.alive]
 
     # ------------------------------------------------------------------------------ the end
@@ -238,6 +242,7 @@ class ConductorService:
         if not (stays_online or self._stopping):
             self.begin_stop()
         self.periodics.stop()
+        runtime.pulse.stop()
         runtime.allocations.close()
         _wait_while(lambda: runtime.node_locks.in_use, grace_s)
         runtime.lease.revoke()

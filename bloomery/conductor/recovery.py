@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import flows, runner, task_manager, writes
-from bloomery.conductor.lanes import Lane
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
@@ -67,7 +66,7 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
     orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
     at_a_time = runtime.conf.conductor.periodic_max_workers
     recover = functools.partial(adopt, runtime, weight=weight)
-    Lane(runtime.workers, recover, most=at_a_time, slow_after_s=_PATIENCE_S).walk(orphans)
+    runtime.workers.each(orphans, recover, most=at_a_time, patience_s=_PATIENCE_S)
     return len(orphans)
 
 

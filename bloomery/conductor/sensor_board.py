@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from bloomery.db.nodes import SensorRow
 from bloomery.metrics import Series
-from bloomery.model.node import Node
 
 Sensors: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -63,9 +63,10 @@ class SensorBoard:
         self._mutex = threading.Lock()
         self._by_node: dict[str, list[Series]] = {}
 
-    def put(self, node: Node, data: Sensors, read_at: datetime) -> None:
+    def put(self, row: SensorRow, data: Sensors, read_at: datetime) -> None:
         """Replace the series of a node."""
-        own = (node.name or "", node.uuid, node.instance_uuid or "")
+        uuid = row.key.uuid
+        own = (row.name or "", uuid, row.instance_uuid or "")
         series: dict[tuple[str, tuple[str, ...]], Series] = {
             (_TIMESTAMP, own): Series(_TIMESTAMP, LABELS[:3], own, float(int(read_at.timestamp())))
         }
@@ -83,7 +84,7 @@ class SensorBoard:
             if math.isfinite(each.value):
                 series[each.name, labels] = Series(each.name, LABELS, labels, each.value)
         with self._mutex:
-            self._by_node[node.uuid] = list(series.values())
+            self._by_node[uuid] = list(series.values())
 
     def drop(self, uuid: str) -> None:
         with self._mutex:

@@ -7,17 +7,21 @@ are reserved for requests of users; heartbeats do not get them.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent import futures
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
 import futurist
 
-from bloomery import errors
-from bloomery.model.request import IN_LOG, Request
+from bloomery import errors, secrets
+from bloomery.model.request import IN_LOG, Request, in_name_of
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _KEPT: Final = 16  # idle threads that stay: starting threads costs a tenth of a node's life
@@ -55,6 +59,46 @@ class Workers:
 
     def submit(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:
         return self._pool.submit(_in_name_of, IN_LOG.get(), work, *args, **more)
+
+    def each(
+        self,
+        uuids: Sequence[str],
+        work: Callable[[str], object],
+        *,
+        most: int,
+        patience_s: float | None = None,
+    ) -> None:
+        """Run ``work`` with each node, in ``most`` workers; without a free one in this thread.
+
+        Errors are logged.  Returns at the end, or once nothing has ended for ``patience_s``.
+        """
+        todo, ended = deque(uuids), 0
+
+        def drain() -> None:
+            nonlocal ended
+            while True:
+                try:
+                    uuid = todo.popleft()
+                except IndexError:
+                    return
+                with in_name_of(Request.new()):
+                    try:
+                        work(uuid)
+                    except Exception as exc:  # noqa: BLE001  one node stops no other
+                        LOG.error("node %s: %s", uuid, secrets.report(exc))  # noqa: TRY400  masked
+                ended += 1
+
+        running: set[Future[Any]] = set()
+        with contextlib.suppress(errors.NoFreeConductorWorker):
+            for _ in range(min(most, len(todo))):
+                running.add(self.spawn(drain))
+        if not running:
+            drain()
+        while running:
+            before = ended
+            running = futures.wait(running, timeout=patience_s).not_done
+            if ended == before:
+                return
 
     def give_back(self) -> None:
         with self._mutex:

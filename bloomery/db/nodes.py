@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
+from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, STATES_OF_ERRORS, State
 from bloomery.db import json_members, pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
@@ -528,37 +528,69 @@ def list_of_interface(
     ]
 
 
-def list_for_power_sync(conn: sa.Connection, shares: Sequence[RingShare]) -> list[RingKey]:
+class PowerRow(NamedTuple):
+    """What is compared with the BMC.  ``has_error``: one that power sync clears if all is well."""
+
+    key: RingKey
+    changed_at: datetime | None
+    power_state: str | None
+    health: str | None
+    has_error: bool
+
+
+def list_for_power_sync(conn: sa.Connection, shares: Sequence[RingShare]) -> list[PowerRow]:
     """Return the unreserved nodes whose power may be polled."""
-    return _list_keys(
+    return _list_power(
         conn,
         shares,
         _T.maintenance.is_(sa.false()),
-        _T.reservation.is_(None),
-        _T.target_power_state.is_(None),
         _T.provision_state.not_in(list(POWER_SYNC_EXCLUDED_STATES)),
-        order=(_T.id,),
     )
 
 
-def list_for_sensors(
-    conn: sa.Connection, shares: Sequence[RingShare], *, also_free: bool
-) -> list[RingKey]:
-    """Return active nodes outside of maintenance; ``also_free``: those without an instance, too."""
-    conditions: list[Any] = [_T.maintenance.is_(sa.false())]
-    conditions += [] if also_free else [_T.provision_state == State.ACTIVE]
-    return _list_keys(conn, shares, *conditions, order=(_T.id,))
-
-
-def list_with_fault(conn: sa.Connection, shares: Sequence[RingShare], fault: str) -> list[RingKey]:
+def list_with_fault(conn: sa.Connection, shares: Sequence[RingShare], fault: str) -> list[PowerRow]:
     """Return the unreserved nodes in maintenance for ``fault``."""
-    return _list_keys(
+    return _list_power(
         conn,
         shares,
         _T.maintenance.is_(sa.true()),
         _T.fault == fault,
-        _T.reservation.is_(None),
-        _T.target_power_state.is_(None),
         _T.provision_state != State.ENROLL,
-        order=(_T.id,),
     )
+
+
+def _list_power(
+    conn: sa.Connection, shares: Sequence[RingShare], *conditions: Any
+) -> list[PowerRow]:
+    has_error = sa.and_(
+        _T.last_error.is_not(None), _T.provision_state.not_in(list(STATES_OF_ERRORS))
+    )
+    query = sa.select(*_RING_KEY, _T.updated_at, _T.power_state, _T.health, has_error).where(
+        is_in(conn, shares), _T.reservation.is_(None), _T.target_power_state.is_(None), *conditions
+    )
+    size = len(_RING_KEY)
+    found = conn.execute(query.order_by(_T.id))
+    return [PowerRow(RingKey(*row[:size]), *row[size:]) for row in found]
+
+
+class SensorRow(NamedTuple):
+    """A node whose sensors are read, with what its notification says of it."""
+
+    key: RingKey
+    changed_at: datetime | None
+    name: str | None
+    instance_uuid: str | None
+
+
+def list_for_sensors(
+    conn: sa.Connection, shares: Sequence[RingShare], *, also_free: bool
+) -> list[SensorRow]:
+    """Return active nodes outside of maintenance; ``also_free``: those without an instance, too."""
+    query = sa.select(*_RING_KEY, _T.updated_at, _T.name, _T.instance_uuid).where(
+        is_in(conn, shares), _T.maintenance.is_(sa.false())
+    )
+    if not also_free:
+        query = query.where(_T.provision_state == State.ACTIVE)
+    size = len(_RING_KEY)
+    found = conn.execute(query.order_by(_T.id))
+    return [SensorRow(RingKey(*row[:size]), *row[size:]) for row in found]

@@ -40,6 +40,7 @@ from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
 from bloomery.drivers import raid_config, steps
+from bloomery.drivers.looks import Look
 from bloomery.model.node import Node
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
@@ -271,12 +272,13 @@ class Power(Interface):
         """
         raise self.unsupported(task, "examine_bmc")
 
-    def is_suspect(self, task: DriverTask) -> bool:
-        """Return whether the BMC failed to answer the last call; asks no BMC.
+    def look(self, task: DriverTask) -> Look | None:
+        """Return how the pulse may ask the node's BMC from now on, or None: within tasks alone.
 
-        When: each power sync, which then polls it later.
+        When: a power sync has asked the BMC within a task.  Asks no BMC.  The look is good until
+        the node is changed.
         """
-        return False
+        return None
 
     def has_answered(self, task: DriverTask, since: datetime) -> bool:
         """Return whether the BMC answered after ``since`` (``bloomery.clock``); asks no BMC.

@@ -46,11 +46,14 @@ def test_servers_compute_the_position_of_a_node(db: engine.Database, add_node: A
 
 
 LISTS: Final[dict[str, tuple[dict[str, Any], Any]]] = {  # columns of the nodes, and the list
-    "power sync": ({"provision_state": "active"}, nodes.list_for_power_sync),
+    "power sync": ({"provision_state": "active"},
+        lambda conn, shares: [row.key for row in nodes.list_for_power_sync(conn, shares)]),
     "sensors": ({"provision_state": "active"},
-        lambda conn, shares: nodes.list_for_sensors(conn, shares, also_free=False)),
+        lambda conn, shares: [
+            row.key for row in nodes.list_for_sensors(conn, shares, also_free=False)]),
     "faults": ({"maintenance": True, "fault": POWER_FAILURE, "provision_state": "active"},
-        lambda conn, shares: nodes.list_with_fault(conn, shares, POWER_FAILURE)),
+        lambda conn, shares: [
+            row.key for row in nodes.list_with_fault(conn, shares, POWER_FAILURE)]),
     "unattended": ({"provision_state": "deploying"},
         lambda conn, shares: nodes.list_unattended(conn, shares, [State.DEPLOYING])),
     "waiting": ({"provision_state": "wait call-back", "provision_updated_at": sa.func.now()},

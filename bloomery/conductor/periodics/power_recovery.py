@@ -9,19 +9,21 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from bloomery import clock as steady
-from bloomery import secrets
-from bloomery.conductor import lanes, power, tasks, writes
-from bloomery.conductor.lanes import Lane
+from bloomery import errors, secrets
+from bloomery.conductor import power, pulse, tasks, writes
+from bloomery.conductor.pulse import Lane, gap_s
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
+from bloomery.drivers.looks import NeedsTask
 from bloomery.model.node import POWER_FAILURE
 from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
 
 SLOWEST_PACE: Final = 10.0  # polls begun in a second
+LOOK_BUDGET_S: Final = 10.0
 LONGEST_PAUSE: Final = 4  # intervals between two polls of a silent node
 _ON_TIME: Final = 0.5  # intervals that a poll may be early
 
@@ -46,24 +48,26 @@ class PowerRecovery:
         runtime: ConductorRuntime,
         *,
         clock: Callable[[], float] = time.monotonic,
-        slow_after_s: float = lanes.SLOW_AFTER_S,
+        slow_after_s: float = pulse.SLOW_AFTER_S,
     ) -> None:
         ours = runtime.conf.conductor
         self._runtime, self._clock = runtime, clock
         self._interval_s = float(ours.power_failure_recovery_interval)
         self._states: dict[str, PollState] = {}
+        self._changed_at: dict[str, datetime | None] = {}  # each node, as of the last run
         self._lane = Lane(
-            runtime.workers, self._ask,
+            runtime.pulse, self._ask,
             most=min(ours.periodic_max_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 8, slow_after_s=slow_after_s,
         )  # fmt: skip
 
     def run(self) -> None:
-        """Poll every faulty node of ours that is due, the longest waiting first."""
+        """Begin to poll every faulty node of ours that is due, the longest waiting first."""
         shares = self._runtime.list_shares()
         with self._runtime.db.read() as conn:
-            keys = nodes.list_with_fault(conn, shares, POWER_FAILURE)
-        faulty = self._runtime.list_served(keys)
+            rows = nodes.list_with_fault(conn, shares, POWER_FAILURE)
+        faulty = self._runtime.list_served(row.key for row in rows)
+        self._changed_at = {row.key.uuid: row.changed_at for row in rows}
         now = self._clock()
         for uuid in self._states.copy().keys() - set(faulty):
             self._states.pop(uuid, None)
@@ -75,14 +79,17 @@ class PowerRecovery:
             for uuid, state in self._states.copy().items()
             if state.due_at < latest or self._has_changed(uuid, state.polled_at)
         )
-        gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
-        self._lane.walk((uuid for _, uuid in due), gap_s)
+        self._lane.walk([uuid for _, uuid in due], gap_s(len(due), self._interval_s, SLOWEST_PACE))
 
     __call__ = run
 
     def stop(self) -> None:
         """Begin no further poll."""
         self._lane.stop()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._lane.is_idle
 
     def lag_s(self) -> float:
         """Return for how many seconds the oldest poll is overdue."""
@@ -106,16 +113,29 @@ class PowerRecovery:
             has_changed = is_changed or task.driver.power.has_answered(task, since)
         return has_changed  # noqa: RET504  ``skipping`` may end the block before it is set
 
-    def _ask(self, uuid: str) -> None:
+    async def _ask(self, uuid: str) -> None:
+        look = self._runtime.pulse.look(uuid, self._changed_at.get(uuid))
         try:
-            context = tasks.background_context(self._runtime)
-            with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
-                _recover(task)
+            if look is not None:
+                reading = await look.read(LOOK_BUDGET_S)
+            if look is None or reading.power_state is not None:
+                await self._lane.in_worker(self._recover_in_task, uuid)
+        except (errors.BmcUnreachable, errors.BmcQueueTimeout) as silent:
+            LOG.info("node %s: still no power state: %s", uuid, secrets.brief(silent))
+        except NeedsTask:
+            await self._lane.in_worker(self._recover_in_task, uuid)
         finally:
             polls = self._states[uuid].polls + 1 if uuid in self._states else 1
             pause_s = self._interval_s * min(2 ** (polls - 1), LONGEST_PAUSE)
             due_at = self._clock() + pause_s
             self._states[uuid] = PollState(due_at=due_at, polls=polls, polled_at=steady.now())
+
+    def _recover_in_task(self, uuid: str) -> None:
+        context = tasks.background_context(self._runtime)
+        with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+            _recover(task)
+            look = task.driver.power.look(task)
+            self._runtime.pulse.keep(uuid, task.node.updated_at, look)
 
 
 def _recover(task: TaskManager) -> None:

@@ -15,13 +15,15 @@ from datetime import timedelta
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import lanes, power, states, tasks, writes
-from bloomery.conductor.lanes import Lane
+from bloomery.conductor import power, pulse, states, tasks, writes
+from bloomery.conductor.pulse import Lane, gap_s
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import history, nodes, rows
+from bloomery.db.nodes import PowerRow
+from bloomery.drivers.looks import NeedsTask, Reading
 from bloomery.metrics import METRICS
 from bloomery.model.node import POWER_FAILURE, Node
 from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
@@ -30,15 +32,16 @@ from bloomery.model.rules import nodes as rules
 LOG = logging.getLogger(__name__)
 
 SLOWEST_PACE: Final = 100.0  # polls begun in a second: a quarter of a core, measured
+_UNUSED_S: Final = 3600.0  # after which a look is given up: faulty nodes are rarely asked
 LOOK_BUDGET_S: Final = 10.0  # of each poll but the last before maintenance
 
 
 class PowerSync:
     """Remembers between passes each node's failures and its last poll.
 
-    A pass polls every node at a pace.  A node that does not answer becomes a suspect: passes skip
-    it, and a lane of its own polls it after growing pauses.  It reaches maintenance within three
-    quarters of three intervals.
+    A pass polls every node at a pace, by a look where there is one, else by a task.  A node that
+    does not answer becomes a suspect: passes skip it, and it is polled after growing pauses.  It
+    reaches maintenance within three quarters of three intervals.
     """
 
     def __init__(
@@ -46,48 +49,46 @@ class PowerSync:
         runtime: ConductorRuntime,
         *,
         clock: Callable[[], float] = time.monotonic,
-        slow_after_s: float = lanes.SLOW_AFTER_S,
+        slow_after_s: float = pulse.SLOW_AFTER_S,
     ) -> None:
         ours = runtime.conf.conductor
-        self._runtime, self._clock = runtime, clock
+        self._runtime, self._clock, self._pulse = runtime, clock, runtime.pulse
         self._most = ours.power_state_sync_max_retries
         self._interval_s = float(ours.sync_power_state_interval)
+        self._longest_s = float(runtime.conf.bmc.call_timeout)
+        self._rows: dict[str, PowerRow] = {}  # as the pass has read them
         self._failures: dict[str, int] = {}
         self._suspects: dict[str, float] = {}  # when each is asked again
         self._looked_at: dict[str, float] = {}
-        self._living = Lane(
-            runtime.workers, self._look,
+        self._lane = Lane(
+            runtime.pulse, self._look,
             most=min(ours.sync_power_state_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 4, slow_after_s=slow_after_s,
         )  # fmt: skip
-        self._suspected = Lane(
-            runtime.workers, self._poll_again, most=max(ours.workers_pool_size // 8, 1)
-        )
 
     def run(self) -> None:
-        """Poll every node of ours once, except suspects, which have their own lane."""
+        """Begin to poll every node of ours once, except suspects, which have times of their own."""
         shares = self._runtime.list_shares()
         with self._runtime.db.read() as conn:
-            keys = nodes.list_for_power_sync(conn, shares)
-        uuids = self._runtime.list_served(keys)
-        listed, now = set(uuids), self._clock()
+            listed = nodes.list_for_power_sync(conn, shares)
+        served = set(self._runtime.list_served(row.key for row in listed))
+        self._rows = {row.key.uuid: row for row in listed if row.key.uuid in served}
         for memory in (self._failures, self._suspects, self._looked_at):
-            for uuid in memory.copy().keys() - listed:  # it starts again without failures
+            for uuid in memory.copy().keys() - served:  # it starts again without failures
                 memory.pop(uuid, None)
-        for uuid in uuids:
+        self._pulse.drop_unused(_UNUSED_S)
+        now = self._clock()
+        for uuid in served:
             self._looked_at.setdefault(uuid, now)
-        for uuid, due_at in self._suspects.copy().items():
-            if due_at <= self._clock():
-                self._suspected.put(uuid)
-        living = sorted(uuid for uuid in uuids if uuid not in self._suspects)  # mixes the racks
-        self._living.walk(living, lanes.gap_s(len(living), self._interval_s, SLOWEST_PACE))
+        due = [uuid for uuid, due_at in self._suspects.copy().items() if due_at <= now]
+        living = sorted(uuid for uuid in served if uuid not in self._suspects)  # mixes the racks
+        self._lane.walk((*living, *due), gap_s(len(living), self._interval_s, SLOWEST_PACE))
 
     __call__ = run
 
     def stop(self) -> None:
         """Begin no further poll."""
-        self._living.stop()
-        self._suspected.stop()
+        self._lane.stop()
 
     def lag_s(self) -> float:
         """Return for how many seconds the oldest poll is overdue."""
@@ -98,31 +99,66 @@ class PowerSync:
         return len(self._suspects)
 
     @property
+    def polls(self) -> int:
+        """The number of nodes still to be polled, or being polled."""
+        return len(self._lane)
+
+    @property
     def is_idle(self) -> bool:
-        return self._living.is_idle and self._suspected.is_idle
+        return self._lane.is_idle
 
-    def _look(self, uuid: str) -> None:
-        """Poll a node of the pass; a node that becomes a suspect moves to the other lane."""
-        with tasks.skipping(uuid):
-            self._sync(tasks.background_context(self._runtime), uuid)
-        if uuid in self._suspects and self._suspects[uuid] <= self._clock():
-            self._suspected.put(uuid)
-        else:
-            self._looked_at[uuid] = self._clock()
-
-    def _poll_again(self, uuid: str) -> None:
-        due_at = self._suspects.get(uuid)
+    async def _look(self, uuid: str) -> None:
+        """Poll a node; what is not as the row has it is left to a task."""
+        row, due_at = self._rows.get(uuid), self._suspects.get(uuid)
+        count = self._failures.get(uuid, 0) + 1
+        look = None if row is None else self._pulse.look(uuid, row.changed_at)
         try:
-            with tasks.skipping(uuid):
-                self._sync(tasks.background_context(self._runtime), uuid)
+            if row is None or look is None:
+                await self._lane.in_worker(self._sync_in_task, uuid)
+                return
+            reading = await look.read(LOOK_BUDGET_S if count <= self._most else self._longest_s)
+            if self._agrees(row, reading):
+                self._failures.pop(uuid, None)
+            else:
+                await self._lane.in_worker(self._sync_in_task, uuid)
+        except errors.BmcQueueTimeout as queued:
+            LOG.debug("node %s: left to the next pass: %s", uuid, queued)
+        except errors.BmcUnreachable as silent:
+            why = secrets.brief(silent)
+            if count > self._most:
+                await self._lane.in_worker(self._give_up_in_task, uuid, count, why)
+            else:
+                self._suspect(uuid, count, why)
+        except NeedsTask:
+            self._pulse.drop(uuid)
+            await self._lane.in_worker(self._sync_in_task, uuid)
         finally:
             if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
                 self._suspects.pop(uuid, None)
             self._looked_at[uuid] = self._clock()
 
+    def _agrees(self, row: PowerRow, reading: Reading) -> bool:
+        ours = self._runtime.conf.conductor
+        is_as_healthy = reading.health == row.health or not ours.enable_health_monitoring
+        return (
+            reading.power_state == row.power_state
+            and is_as_healthy
+            and not (row.has_error and ours.node_history)
+        )
+
     def _ask_suspect(self, uuid: str, due_at: float) -> None:
         if self._suspects.get(uuid) == due_at:
-            self._suspected.put(uuid)
+            self._lane.put(uuid)
+
+    def _sync_in_task(self, uuid: str) -> None:
+        with tasks.skipping(uuid):
+            self._sync(tasks.background_context(self._runtime), uuid)
+
+    def _give_up_in_task(self, uuid: str, count: int, why: str) -> None:
+        context = tasks.background_context(self._runtime)
+        with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+            if not task.node.reservation and _is_idle(task.node):
+                self._failed(task, count, why)
 
     def _sync(self, context: Context, uuid: str) -> None:
         count = self._failures.get(uuid, 0) + 1
@@ -134,9 +170,6 @@ class PowerSync:
             task.reads = {}  # one document has power and health
             try:
                 task.driver.power.validate(task)
-                if uuid not in self._suspects and task.driver.power.is_suspect(task):
-                    self._suspects[uuid] = self._clock()
-                    return
                 actual = task.driver.power.get_power_state(task)
             except errors.BmcQueueTimeout as queued:
                 LOG.debug("node %s: left to the next pass: %s", uuid, queued)
@@ -158,6 +191,7 @@ class PowerSync:
                 self._forget_error(task)
             elif actual is not None:
                 self._differs(task, actual, count)
+            self._pulse.keep(uuid, task.node.updated_at, task.driver.power.look(task))
 
     def _forget_error(self, task: TaskManager) -> None:
         """Clear last_error if the history has it, unless the node's state is about the error."""
@@ -191,14 +225,20 @@ class PowerSync:
         task.save(entry)
 
     def _failed(self, task: TaskManager, count: int, why: str) -> None:
+        if count <= self._most:
+            self._suspect(task.node.uuid, count, why)
+            return
         self._failures[task.node.uuid] = count
         LOG.warning("node %s: power sync failed %d times: %s", task.node.uuid, count, why)
-        if count > self._most:
-            self._give_up(task, None, f"power sync failed {count} times, at last with: {why}")
-            return
+        self._give_up(task, None, f"power sync failed {count} times, at last with: {why}")
+
+    def _suspect(self, uuid: str, count: int, why: str) -> None:
+        """Count a failure, and ask again after a pause."""
+        self._failures[uuid] = count
+        LOG.warning("node %s: power sync failed %d times: %s", uuid, count, why)
         pause_s = retry_s(count, self._most, self._interval_s)
-        self._suspects[task.node.uuid] = due_at = self._clock() + pause_s
-        self._runtime.timers.after(pause_s, self._ask_suspect, task.node.uuid, due_at)
+        self._suspects[uuid] = due_at = self._clock() + pause_s
+        self._runtime.timers.after(pause_s, self._ask_suspect, uuid, due_at)
 
     def _give_up(self, task: TaskManager, actual: str | None, why: str) -> None:
         """Put the node into maintenance until its BMC answers or an operator acts."""

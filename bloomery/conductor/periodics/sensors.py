@@ -5,6 +5,7 @@ A pass is spread over the interval.  A node that cannot be read has no series un
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid as uuids
@@ -13,12 +14,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bloomery import errors, secrets
-from bloomery.conductor import lanes, tasks
-from bloomery.conductor.lanes import Lane
+from bloomery.conductor import pulse, tasks
+from bloomery.conductor.pulse import Lane
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
-from bloomery.model.node import Node
+from bloomery.db.nodes import SensorRow
+from bloomery.drivers.looks import NeedsTask
 
 LOG = logging.getLogger(__name__)
 
@@ -33,29 +34,36 @@ class SendSensors:
     ) -> None:
         self._runtime, self._clock, self._options = runtime, clock, runtime.conf.sensor_data
         self._types = {kind.lower() for kind in self._options.data_types}
+        self._rows: dict[str, SensorRow] = {}  # as the pass has read them
         self._read_at: dict[str, float] = {}
         self._failed: set[str] = set()
         size = runtime.conf.conductor.workers_pool_size
         self._lane = Lane(
-            runtime.workers, self._look,
+            runtime.pulse, self._look,
             most=min(self._options.workers, max(size // 2, 1)), most_slow=size // 8,
         )  # fmt: skip
 
     def __call__(self) -> None:
-        """Read every node of ours once."""
+        """Begin to read every node of ours once."""
         shares, also_free = self._runtime.list_shares(), self._options.enable_for_undeployed_nodes
         with self._runtime.db.read() as conn:
-            keys = nodes.list_for_sensors(conn, shares, also_free=also_free)
-        served = self._runtime.list_served(keys)
+            rows = nodes.list_for_sensors(conn, shares, also_free=also_free)
+        served = self._runtime.list_served(row.key for row in rows)
+        self._rows = {row.key.uuid: row for row in rows}
         self._runtime.sensors.keep_only(served)
         self._failed.intersection_update(served)
         now = self._clock()
         self._read_at = {uuid: self._read_at.get(uuid, now) for uuid in served}
-        spread_s = self._options.interval * lanes.PART_OF_INTERVAL
-        self._lane.walk(served, spread_s / max(len(served), 1))
+        self._lane.walk(
+            served, self._options.interval * pulse.PART_OF_INTERVAL / max(len(served), 1)
+        )
 
     def stop(self) -> None:
         self._lane.stop()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._lane.is_idle
 
     def lag_s(self) -> float:
         oldest = min(self._read_at.copy().values(), default=None)
@@ -65,44 +73,56 @@ class SendSensors:
     def suspects(self) -> int:
         return len(self._failed)
 
-    def _look(self, uuid: str) -> None:
-        with tasks.skipping(uuid):
-            context = tasks.background_context(self._runtime)
-            with tasks.shared(context, uuid, float(self._options.wait_timeout)) as task:
-                self._read(task)
+    async def _look(self, uuid: str) -> None:
+        row, limit_s = self._rows[uuid], float(self._options.wait_timeout)
+        look = self._runtime.pulse.look(uuid, row.changed_at)
+        try:
+            data = None
+            if look is not None:
+                with contextlib.suppress(NeedsTask):
+                    data = await look.read_sensors(limit_s)
+            if data is None:
+                data = await self._lane.in_worker(self._read_in_task, uuid, limit_s)
+        except errors.BmcQueueTimeout as queued:
+            LOG.debug("node %s: left to the next pass: %s", uuid, queued)
+        except (errors.NodeNotFound, errors.NodeLocked, errors.UnsupportedDriverExtension) as no:
+            self._runtime.sensors.drop(uuid)
+            LOG.debug("node %s: no sensor data: %s", uuid, no)
+        except errors.Failure as exc:
+            self._runtime.sensors.drop(uuid)
+            self._failed.add(uuid)
+            LOG.warning("node %s: no sensor data: %s", uuid, secrets.brief(exc))
+        else:
+            self._failed.discard(uuid)
+            self._show(row, data)
         self._read_at[uuid] = self._clock()
 
-    def _read(self, task: TaskManager) -> None:
-        node = task.node
-        try:
+    def _read_in_task(self, uuid: str, limit_s: float) -> Json:
+        context = tasks.background_context(self._runtime)
+        with tasks.shared(context, uuid, limit_s) as task:
             task.driver.management.validate(task)
-            data = task.driver.management.get_sensors_data(task)
-        except errors.Failure as exc:
-            self._runtime.sensors.drop(node.uuid)
-            if not isinstance(exc, errors.UnsupportedDriverExtension):
-                self._failed.add(node.uuid)
-                LOG.warning("node %s: no sensor data: %s", node.uuid, secrets.brief(exc))
-            return
-        self._failed.discard(node.uuid)
+            return task.driver.management.get_sensors_data(task)
+
+    def _show(self, row: SensorRow, data: Json) -> None:
         chosen = {
             kind: readings
             for kind, readings in data.items()
             if readings and self._types & {"all", kind.lower()}
         }
         read_at = datetime.now(UTC)
-        self._runtime.sensors.put(node, chosen, read_at)
+        self._runtime.sensors.put(row, chosen, read_at)
         if chosen:
-            self._runtime.send_sensors(node.driver, message(node, chosen, read_at))
+            self._runtime.send_sensors(row.key.driver, message(row, chosen, read_at))
 
 
-def message(node: Node, data: Json, read_at: datetime) -> Json:
+def message(row: SensorRow, data: Json, read_at: datetime) -> Json:
     """Return the payload of Ironic's notification."""
     return {
         "message_id": str(uuids.uuid4()),
-        "instance_uuid": node.instance_uuid,
-        "node_uuid": node.uuid,
-        "node_name": node.name,
+        "instance_uuid": row.instance_uuid,
+        "node_uuid": row.key.uuid,
+        "node_name": row.name,
         "timestamp": f"{read_at:%Y-%m-%dT%H:%M:%S.%f}",
-        "event_type": f"hardware.{node.driver}.metrics.update",
+        "event_type": f"hardware.{row.key.driver}.metrics.update",
         "payload": data,
     }

@@ -13,7 +13,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
@@ -21,6 +21,7 @@ from bloomery.drivers import base
 from bloomery.drivers.bmc.gateway import BmcCall, Gateway, account_key
 from bloomery.drivers.ipmi import info, rmcp
 from bloomery.drivers.ipmi.bmc import FAIR, RATE_LIMIT, RateLimit, cipher_suites
+from bloomery.drivers.looks import NeedsTask, Reading
 
 T = TypeVar("T")
 
@@ -33,17 +34,6 @@ _ENDED_S: Final = 57.0
 _MUTE_S: Final = 3600.0
 _USUAL_SUITES: Final = (17, 3)  # the best first, as ipmitool chooses
 _GET_CHASSIS_STATUS, _SET_LEVEL, _CLOSE_SESSION = (0x00, 0x01), (0x06, 0x3B), (0x06, 0x3C)
-
-
-class Reading(NamedTuple):
-    """What a BMC says of its machine, in Ironic's words; None: it does not say."""
-
-    power_state: str | None
-    health: str | None
-
-
-class NeedsTask(Exception):
-    """The BMC's answer is for a task: it is refused, odd, or about the login."""
 
 
 class Endpoint:

@@ -42,9 +42,6 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
     def examine_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return examination.examine(self.bmc(task), task.driver_info)
 
-    def is_suspect(self, task: base.DriverTask) -> bool:
-        return self.gateway.bmc(info.parse(task.driver_info).key).is_suspect
-
     def look(self, task: base.DriverTask) -> look.IpmiLook | None:
         return look.look(self.gateway, self._endpoint, task)
 

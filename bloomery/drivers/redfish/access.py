@@ -22,6 +22,7 @@ from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import BmcCall, PerConf
 from bloomery.drivers.bmc.state import BmcState
+from bloomery.drivers.looks import Look
 from bloomery.drivers.redfish import driver_info, reading
 from bloomery.drivers.redfish.driver_info import Account
 
@@ -44,11 +45,11 @@ _MOST_CONNECTED: Final = 16_384  # where the process has no limit of descriptors
 class Login:
     """One account's client, created at its first call."""
 
-    __slots__ = ("_lock", "account", "built", "is_kept", "users")
+    __slots__ = ("_lock", "account", "built", "is_kept", "looks", "users")
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        self.users = 0  # running calls; guarded by the lock of the table
+        self.users = self.looks = 0  # running calls, open looks; guarded by the table's lock
         self.is_kept = False  # whether the table has it
         self._lock = threading.Lock()
         self.built: RedfishClient | None = None
@@ -83,6 +84,7 @@ class Access:
         self.documents = reading.Documents()
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
+        self._watched: dict[str, Login] = {}  # those of looks, which stay as long
         self._connected: OrderedDict[str, Wire] = OrderedDict()
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         is_unlimited = descriptors == resource.RLIM_INFINITY
@@ -214,12 +216,48 @@ class Access:
             if is_over:
                 self._give_back_soon(login)
 
+    # ---------------------------------------------------------------------------- looks
+
+    def look(self, task: DriverTask) -> Look | None:
+        """Return a look at the node's system by the login of earlier calls, None without one.
+
+        Its login stays open until the look is closed.
+        """
+        from bloomery.drivers.redfish.look import RedfishLook
+
+        account = self.account(task)
+        key = _key(account)
+        with self._mutex:
+            login = self._watched.get(key) or self._logins.get(key)
+            client = None if login is None else login.built
+            if login is None or client is None or not client.wire.is_proven:
+                return None
+            path = client.path_of(account)
+            if path is None:
+                return None
+            self._logins.pop(key, None)
+            self._watched[key] = login
+            login.looks += 1
+        node = errors.name_of(task.node)
+        return RedfishLook(self.gateway, client.wire, path, node, lambda: self._unwatch(key, login))
+
+    def _unwatch(self, key: str, login: Login) -> None:
+        """Return a login to those of the calls once its last look is closed."""
+        with self._mutex:
+            login.looks -= 1
+            if not login.looks and self._watched.pop(key, None) is not None:
+                self._logins[key] = login
+
     # --------------------------------------------------------------------------- logins
 
     def _enter(self, key: str, account: Account) -> Login:
         """Return the login of an account for one call; log out evicted idle logins."""
         most = self.conf.redfish.connection_cache_size
         with self._mutex:
+            watched = self._watched.get(key)
+            if watched is not None:
+                watched.users += 1
+                return watched
             login = self._logins.pop(key, None) or Login(account)
             login.users += 1
             if most:
@@ -276,8 +314,9 @@ class Access:
         Each interface calls it; further calls do nothing.
         """
         with self._mutex:
-            logins = [*self._logins.values()]
+            logins = [*self._logins.values(), *self._watched.values()]
             self._logins.clear()
+            self._watched.clear()
             self._connected.clear()
         for login in logins:
             login.is_kept = False

@@ -151,6 +151,10 @@ class RedfishClient:
             self._system = systems[0]
         return account.system or str(self._system)
 
+    def path_of(self, account: Account) -> str | None:
+        """Return the path of a system as far as it is known; asks no BMC."""
+        return account.system or self._system
+
     def doubt(self, exc: BaseException) -> None:
         """Forget the root document, and the system's path, after errors that they may cause."""
         is_odd = isinstance(exc, _ODD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from bloomery import errors
 from bloomery.drivers import base
@@ -11,8 +11,6 @@ from bloomery.drivers.redfish import boot_device, indicators, media, reading, re
 from bloomery.drivers.redfish.bmc_write import REQUEST_S, BiosSetting, BmcWrite
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
-
-_HEALTHS: Final = ("OK", "Warning", "Critical")
 
 
 class RedfishManagement(RedfishInterface, base.Management):
@@ -81,12 +79,10 @@ class RedfishManagement(RedfishInterface, base.Management):
         ).apply()
 
     def get_node_health(self, task: base.DriverTask) -> str | None:
-        status = self.access.document(task).get("Status")
-        health = status.get("Health") if isinstance(status, dict) else None
-        return health if health in _HEALTHS else None
+        return reading.health(self.access.document(task))
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
-        return self.access.read(task, sensors.read)
+        return self.access.read(task, lambda system: reading.run(system, sensors.read(system.json)))
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.access.change(task, lambda system: reset.send(system, "Nmi"))

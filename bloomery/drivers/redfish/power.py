@@ -15,17 +15,12 @@ from typing import Any, Final, NamedTuple
 from bloomery import clock, errors, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
-from bloomery.drivers.redfish import boot_device, reset, tasks
+from bloomery.drivers.looks import Look
+from bloomery.drivers.redfish import boot_device, reading, reset, tasks
 from bloomery.drivers.redfish.bmc_write import NotYet
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
-_READS: Final = {
-    "On": PowerState.ON,
-    "PoweringOn": PowerState.ON,
-    "Off": PowerState.OFF,
-    "PoweringOff": PowerState.OFF,
-}
 _MEMORY: Final = "redfish_power"
 REBOOT: Final = "redfish_reboot"  # key of its substeps
 _RESTART_S: Final = 15.0  # before the first poll after a forced restart
@@ -137,14 +132,14 @@ class RedfishPower(RedfishInterface, base.Power):
 
         return examination.examine(self.access, task)
 
-    def is_suspect(self, task: base.DriverTask) -> bool:
-        return self.access.bmc(task).is_suspect
-
     def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.access.bmc(task).has_answered(since)
 
+    def look(self, task: base.DriverTask) -> Look | None:
+        return self.access.look(task)
+
     def get_power_state(self, task: base.DriverTask) -> str | None:
-        return _state(self.access.document(task))
+        return reading.power_state(self.access.document(task))
 
     def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return the supported states, as far as the BMC has told."""
@@ -241,7 +236,7 @@ class RedfishPower(RedfishInterface, base.Power):
             if (
                 action.ends == PowerState.ON
                 and not is_first
-                and _state(system.json) == PowerState.OFF
+                and reading.power_state(system.json) == PowerState.OFF
             ):
                 reset_type = "On"  # an earlier restart left the machine off
             reset.send(system, reset_type, internal)
@@ -316,7 +311,7 @@ class RedfishPower(RedfishInterface, base.Power):
         except errors.BmcRefused:
             _forget(task)
             raise
-        state = _state(document)
+        state = reading.power_state(document)
         order.reading = f"it reads {state}"
         if order.override is not None and order.accepted_at is not None:
             is_early = (clock.now() - order.accepted_at).total_seconds() < _FIRMWARE_S
@@ -363,8 +358,3 @@ def _recorded(task: base.DriverTask, outcome: Outcome, ends: PowerState) -> Outc
 
 def _forget(task: base.DriverTask) -> None:
     task.node.driver_internal_info.pop(_MEMORY, None)
-
-
-def _state(document: Mapping[str, Any]) -> str | None:
-    state = document.get("PowerState")
-    return _READS.get(state) if isinstance(state, str) else None

@@ -11,17 +11,38 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
+
+from bloomery.conductor.states import Power as PowerState
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
+# What yields the path of each document that it needs, gets it (None: the BMC does not offer it),
+# and returns what it read.  A task or a look fetches the documents.
+Read: TypeAlias = Generator[str, Json | None, T]
 
 LOG = logging.getLogger(__name__)
 
 ABSENT: Final = (404, 405, 410)
 NOT_OFFERED: Final = (400, *ABSENT, 500, 501)
 _ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
+_POWER: Final = {
+    "On": PowerState.ON, "PoweringOn": PowerState.ON,
+    "Off": PowerState.OFF, "PoweringOff": PowerState.OFF,
+}  # fmt: skip
+_HEALTHS: Final = ("OK", "Warning", "Critical")
+
+
+def power_state(system: Mapping[str, Any]) -> str | None:
+    state = system.get("PowerState")
+    return _POWER.get(state) if isinstance(state, str) else None
+
+
+def health(system: Mapping[str, Any]) -> str | None:
+    status = system.get("Status")
+    told = status.get("Health") if isinstance(status, dict) else None
+    return told if told in _HEALTHS else None
 
 
 def optional(
@@ -100,6 +121,17 @@ def _linked(
 def fetch(system: Any, path: str) -> Json:
     document: Json = system.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
     return document
+
+
+def run(system: Any, read: Read[T]) -> T:
+    """Return what ``read`` makes of the documents of a sushy system's BMC."""
+    try:
+        path = next(read)
+        while True:
+            path = read.send(optional(fetch, system, path))
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def follow(system: Any, document: Mapping[str, Any], name: str) -> Json:

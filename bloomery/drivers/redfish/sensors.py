@@ -37,48 +37,80 @@ _NUMBERS: Final = frozenset({
 _DRIVE: Final = {"name": "Name", "model": "Model", "capacity_bytes": "CapacityBytes"}
 
 
-def read(system: Any) -> Sensors:
-    """Return the sensors that the BMC shows."""
-    own = system.json
+def read(system: Json) -> reading.Read[Sensors]:
+    """Return the sensors that the BMC shows; see ``reading.Read``."""
     data: Sensors = {
         "Extra": {
-            "System": {name: own.get(name) for name in ("Manufacturer", "Model", "UUID")},
+            "System": {name: system.get(name) for name in ("Manufacturer", "Model", "UUID")},
         },
     }
-    for chassis in reading.chassis(system):
-        for kind, name, fields in _of_chassis(system, chassis.json):
+    for path in _links(system.get("Links"), "Chassis"):
+        chassis = (yield path) or {}
+        for kind, name, fields in (yield from _of_chassis(chassis)):
             data.setdefault(kind, {})[name] = fields
-    storage = reading.optional(lambda: system.storage) if own.get("Storage") else None
-    for controller in reading.each(storage) if storage is not None else ():
-        for drive in reading.drives([controller]):
-            name = f"{drive.name}:{controller.identity}@{system.identity}"
-            data.setdefault("Drive", {})[name] = _fields(drive.json, _DRIVE)
+    for controller in (yield from _members(system, "Storage")):
+        for path in _links(controller, "Drives"):
+            drive = (yield path) or {}
+            if drive:
+                name = f"{drive.get('Name')}:{controller.get('Id')}@{system.get('Id')}"
+                data.setdefault("Drive", {})[name] = _fields(drive, _DRIVE)
     return data
 
 
-def _of_chassis(system: Any, chassis: Json) -> Iterator[tuple[str, str, Json]]:
-    """Yield kind, name and fields of each sensor; from Sensors where there is no Thermal."""
+def _of_chassis(chassis: Json) -> reading.Read[list[tuple[str, str, Json]]]:
+    """Return kind, name and fields of each sensor; from Sensors where there is no Thermal."""
     place = str(chassis.get("Id"))
-    thermal = reading.follow(system, chassis, "Thermal")
-    power = reading.follow(system, chassis, "Power")
-    for ident, each in _listed(thermal, "Temperatures"):
-        yield "Temperature", f"{ident}@{place}", _fields(each, _TEMPERATURE)
-    for ident, each in _listed(thermal, "Fans"):
-        yield "Fan", f"{ident}@{place}", _fields(each, _FAN)
-    for ident, each in _listed(power, "PowerSupplies"):
-        yield "Power", f"{ident}:{power.get('Id')}@{place}", _fields(each, _SUPPLY)
-    if thermal:
-        return
-    for _, sensor in zip(range(_MOST), reading.members(system, chassis, "Sensors"), strict=False):
+    thermal = yield from _follow(chassis, "Thermal")
+    power = yield from _follow(chassis, "Power")
+    found = [
+        ("Temperature", f"{ident}@{place}", _fields(each, _TEMPERATURE))
+        for ident, each in _listed(thermal, "Temperatures")
+    ]
+    found += [
+        ("Fan", f"{ident}@{place}", _fields(each, _FAN)) for ident, each in _listed(thermal, "Fans")
+    ]
+    found += [
+        ("Power", f"{ident}:{power.get('Id')}@{place}", _fields(each, _SUPPLY))
+        for ident, each in _listed(power, "PowerSupplies")
+    ]
+    for sensor in () if thermal else (yield from _members(chassis, "Sensors", _MOST)):
         name, value = f"{sensor.get('Id')}@{place}", _number(sensor.get("Reading"))
         kind, context = sensor.get("ReadingType"), sensor.get("PhysicalContext")
         common = _fields(sensor, {"identity": "Id", "physical_context": "PhysicalContext"})
         if kind == "Temperature":
             number = {"reading_celsius": value, "sensor_number": sensor.get("Id")}
-            yield "Temperature", name, common | number
+            found.append(("Temperature", name, common | number))
         elif kind == "Rotational" or (kind == "Percent" and context == "Fan"):
             units = sensor.get("ReadingUnits")
-            yield "Fan", name, common | {"reading": value, "reading_units": units}
+            found.append(("Fan", name, common | {"reading": value, "reading_units": units}))
+    return found
+
+
+def _links(document: Any, name: str) -> list[str]:
+    """Return the paths in a list of links, without what is no link."""
+    links = document.get(name) if isinstance(document, dict) else None
+    paths = [link.get("@odata.id") for link in links or () if isinstance(link, dict)]
+    return [path for path in paths if isinstance(path, str)]
+
+
+def _follow(document: Json, name: str) -> reading.Read[Json]:
+    """Return the document that property ``name`` links to, or {}."""
+    for path in _links({name: [document.get(name)]}, name):
+        return (yield path) or {}
+    return {}
+
+
+def _members(document: Json, name: str, most: int | None = None) -> reading.Read[list[Json]]:
+    """Return the documents of the collection that property ``name`` links to."""
+    members = (yield from _follow(document, name)).get("Members") or ()
+    found = []
+    for member in members[:most]:
+        if isinstance(member, dict) and set(member) != {"@odata.id"}:
+            found.append(member)
+        else:
+            for path in _links({name: [member]}, name):
+                found += filter(None, [(yield path)])
+    return found
 
 
 def _listed(document: Json, name: str) -> Iterator[tuple[str, Json]]:

@@ -49,7 +49,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 _HEADERS: Final = {"Accept": "*/*", "User-Agent": "bloomery"}
 _MOST_TOKENS: Final = 4  # of a login, hidden in errors
 _WRITE_IDLE_S: Final = 5.0  # a longer idle connection may be dead, and a write on it lost
-_KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
+KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
 _OLDEST: Final = {
     "1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3,
 }  # fmt: skip
@@ -146,8 +146,8 @@ class Wire:
     """
 
     __slots__ = (
-        "_calls", "_conf", "_keep_s", "_kept", "_open", "_opened", "_origin", "_pool",
-        "_token", "_used_at", "account", "basic", "is_proven", "secrets",
+        "_calls", "_keep_s", "_kept", "_open", "_opened", "_origin", "_pool",
+        "_token", "_used_at", "account", "basic", "conf", "is_proven", "secrets",
     )  # fmt: skip
 
     def __init__(self, account: Account, conf: Conf) -> None:
@@ -155,7 +155,7 @@ class Wire:
         self.secrets: tuple[str, ...] = ()  # the last tokens, which must not appear in errors
         self.basic: tuple[str, str] | None = None
         self.is_proven = account.username is None  # whether the BMC has accepted the login
-        self._origin, self._conf = _origin(account.address), conf.redfish
+        self._origin, self.conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
         self._calls: dict[int, _ThreadCall] = {}  # by thread; a thread has none between its calls
@@ -242,6 +242,13 @@ class Wire:
         return self._thread_call.call
 
     @property
+    def credential(self) -> dict[str, str]:
+        """The header that shows the login; none before the login."""
+        if self._token:
+            return {"X-Auth-Token": self._token}
+        return {"Authorization": f"Basic {basic_credential(*self.basic)}"} if self.basic else {}
+
+    @property
     def token(self) -> str | None:
         return self._token
 
@@ -303,15 +310,11 @@ class Wire:
             self.hang_up()  # connections that were idle for so long may be dead
         if method not in _HARMLESS and not self._thread_call.is_bare:
             call.assert_lease()
-        kept = "keep-alive" if self._conf.connection_idle_time else "close"
+        kept = "keep-alive" if self.conf.connection_idle_time else "close"
         all_headers = _HEADERS | {"Connection": kept} | dict(headers)
         if body is None and method not in _HARMLESS:
             all_headers["Content-Length"] = "0"
-        match self.shows:
-            case str() as token:
-                all_headers["X-Auth-Token"] = token
-            case (user, password):
-                all_headers["Authorization"] = f"Basic {basic_credential(user, password)}"
+        all_headers |= {} if self._thread_call.is_bare else self.credential
         began_at = call.clock()
         try:
             answer = self._exchange(method, url, body, all_headers)
@@ -323,7 +326,7 @@ class Wire:
         call.took(took_s)
         LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
         _require_no_page(answer)
-        keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
+        keep_alive = KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
         if keep_alive is not None:
             self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
         self._thread_call.last = answer
@@ -341,7 +344,7 @@ class Wire:
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
             raise NoAnswer("no time was left for another request", was_cut_short=True)
-        limits = Limits(conf=self._conf, all_s=left_s)
+        limits = Limits(conf=self.conf, all_s=left_s)
         timeout = urllib3.Timeout(connect=limits.connect.seconds, read=limits.silence.seconds)
         try:
             pool = self._pool
@@ -379,6 +382,18 @@ class Wire:
     def is_expired(self, now: float) -> bool:
         """Return whether the connections, if any, are idle for longer than they are kept."""
         return not self._calls and (self._used_at is None or now - self._used_at > self._keep_s)
+
+    @property
+    def place(self) -> tuple[str, int, ssl.SSLContext | None]:
+        """The BMC's host, port and TLS context.  Raises NoAnswer."""
+        scheme, host, port = self._origin
+        return host, port or 0, tls_context(self.account) if scheme == "https" else None
+
+    def path_of(self, link: str) -> str | None:
+        """Return the path and query of a link of this BMC; None for one that leads away."""
+        parts = urllib.parse.urlsplit(urllib.parse.urljoin(self.account.address, link))
+        is_ours = _origin(parts.geturl()) == self._origin
+        return parts._replace(scheme="", netloc="", fragment="").geturl() if is_ours else None
 
     def hang_up(self) -> None:
         """Close the idle connections."""

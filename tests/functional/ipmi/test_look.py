@@ -10,8 +10,8 @@ import pytest
 
 from bloomery.conductor.states import Power
 from bloomery.drivers.ipmi import info, tool
-from bloomery.drivers.ipmi.look import NeedsTask, Reading
 from bloomery.drivers.ipmi.power import IpmitoolPower
+from bloomery.drivers.looks import NeedsTask, Reading
 from bloomery.lab import ipmi as lab
 from tests.functional.ipmi.conftest import conf
 from tests.kit.machines.driver_task import FakeTask

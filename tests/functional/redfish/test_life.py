@@ -8,6 +8,7 @@ from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import ISO, available, enrol, manageable
 from tests.kit.servers.stories import Stage
+from tests.kit.waiting import wait_for
 
 
 def test_a_machine_is_verified_by_reading_its_power(stage: Stage, machine: Machine) -> None:
@@ -133,7 +134,9 @@ def test_a_power_sync_leaves_a_machine_as_a_step_left_it(
     shown = stage.show(node)
     assert shown["power_state"] == power, shown["last_error"]
     ordered = list(machine.system.happened)
-    PowerSync(stage.site.runtime).run()
+    sync = PowerSync(stage.site.runtime)
+    sync.run()
+    wait_for(lambda: sync.is_idle, "the look to end")
     stage.wait_until_free(node)
     assert machine.system.happened == ordered
     assert machine_power(machine) == stage.show(node)["power_state"] == power

@@ -31,7 +31,7 @@ def poll(stage, sent):
         )
         job = SendSensors(runtime)
         job()
-        wait_for(lambda: not runtime.workers.busy, "the sensors to be read")
+        wait_for(lambda: job.is_idle, "the sensors to be read")
         return job
 
     return poll
@@ -97,4 +97,5 @@ def test_hardware_without_sensors_is_left_alone(make_site) -> None:
     stage.bring_to("active")
     job = SendSensors(stage.site.runtime)
     job()
+    wait_for(lambda: job.is_idle, "the sensors to be asked for")
     assert (job.suspects(), gauges(stage)) == (0, {})

@@ -33,7 +33,6 @@ class FakeBmc:
         self.one: dict[str, Any] = {}
         self.accepts: BaseException | None = None
         self.usable: BaseException | None = None
-        self.is_suspect = False
         self.has_answered = False  # somebody, since it was asked
         self.budgets: list[float | None] = []  # how long each look might take
         self.syncs = True
@@ -92,9 +91,6 @@ class _Power(FakePower):
     def validate(self, task: base.DriverTask) -> None:
         if self.bmc.usable is not None:
             raise self.bmc.usable
-
-    def is_suspect(self, task: base.DriverTask) -> bool:
-        return self.bmc.is_suspect
 
     def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.bmc.has_answered

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 from bloomery import metrics
 from bloomery.conductor.sensor_board import SensorBoard
-from bloomery.model.node import Node
+from bloomery.db.nodes import SensorRow
+from bloomery.model.node import RingKey
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-NODE = Node(uuid="u-1", driver="redfish", name="web-1", instance_uuid="i-1")
+NODE = SensorRow(RingKey("u-1", "redfish", ""), None, "web-1", "i-1")
 REDFISH = {
     "Extra": {"System": {"Model": "R750"}},
     "Temperature": {
@@ -73,7 +74,7 @@ def test_a_node_has_a_limited_number_of_series_with_limited_names():
 def test_a_scrape_shows_the_nodes_that_are_left():
     board = SensorBoard()
     board.put(NODE, REDFISH, AT)
-    board.put(Node(uuid="u-2", driver="redfish"), REDFISH, AT)
+    board.put(SensorRow(RingKey("u-2", "redfish", ""), None, None, None), REDFISH, AT)
     board.keep_only(["u-1"])
     text = metrics.render((metrics.SeriesGauges("Sensor of a machine.", board.collect),)).decode()
     assert (

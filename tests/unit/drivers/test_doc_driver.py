@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import errors
+from bloomery import errors, plugins
 from bloomery.conf import Conf
-from bloomery.drivers import registry
 from bloomery.model.node import INTERFACES
 from tests.kit.machines.driver_task import FakeTask, walk
 
@@ -42,7 +41,7 @@ def test_its_type_names_interfaces_that_are_there(relay):
     own = {kind for kind, names in supported.items() if "relay" in names}
     assert own == {"power", "management", "vendor"}
     for kind, names in supported.items():
-        installed = registry._entry_points(f"bloomery.hardware.interfaces.{kind}")
+        installed = plugins.loaders(f"bloomery.hardware.interfaces.{kind}")
         assert set(names) - {"relay"} <= set(installed)
 
 

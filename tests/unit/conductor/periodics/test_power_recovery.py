@@ -41,7 +41,7 @@ def faulty(site, **values):
 
 
 def settle(recovery):
-    wait_for(lambda: recovery._lane.is_idle, "all looks to end")
+    wait_for(lambda: recovery.is_idle, "all looks to end")
 
 
 def recover(site):

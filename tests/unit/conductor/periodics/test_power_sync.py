@@ -8,11 +8,9 @@ import json
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import lanes
-from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
+from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, PowerSync
 from bloomery.drivers.fake.hardware import FakeManagement
 from bloomery.metrics import METRICS
-from bloomery.model.request import IN_LOG
 from tests.kit.clock import HandClock
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
 from tests.kit.servers.stories import full_pool
@@ -324,16 +322,15 @@ def test_so_many_are_slow_at_a_time_and_no_more(make_rack, bmc):
     rack = make_rack(workers_pool_size=20, sync_power_state_workers=2)  # a quarter may be slow
     nodes = [rack.node() for _ in range(12)]
     bmc.may_answer.clear()
-    running = rack.site.runtime.workers.spawn(rack.sync.run)
+    rack.sync.run()
     wait_for(lambda: len(bmc.looks) == 2 + 5, "as many looks as there may be")
     bmc.may_answer.set()
-    running.result(timeout=20)
     rack.settle()
     assert bmc.most_at_once == 2 + 5
     assert sorted(bmc.looks) == sorted(nodes)
 
 
-def test_suspects_are_left_out_of_passes_and_asked_in_a_lane_of_their_own(make_rack, bmc):
+def test_suspects_are_left_out_of_passes_and_have_times_of_their_own(make_rack, bmc):
     rack = make_rack()
     mute, living = rack.node(), rack.node()
     bmc.one[mute] = UNREACHABLE
@@ -372,20 +369,6 @@ def test_looks_are_short_but_for_the_one_that_ends_in_maintenance(rack, bmc):
     assert bmc.budgets == [LOOK_BUDGET_S] * RETRIES + [None]
 
 
-def test_a_bmc_that_failed_somebody_else_waits_behind_the_others(make_rack, bmc):
-    rack = make_rack(workers_pool_size=8)
-    nodes = [rack.node() for _ in range(3)]
-    bmc.is_suspect = True
-    with full_pool(rack.site):
-        rack.sync.run()
-        assert bmc.looks == []
-    bmc.is_suspect = False
-    rack.sync.run()
-    rack.settle()
-    assert sorted(bmc.looks) == sorted(nodes)
-    assert rack.sync.suspects() == 0
-
-
 def test_a_suspect_that_answers_is_back_in_the_pass(rack, bmc):
     node = rack.node()
     bmc.reads = UNREACHABLE
@@ -419,106 +402,21 @@ def test_a_suspect_whose_timer_found_no_worker_is_asked_by_the_next_pass(rack, b
     rack.run()
     with full_pool(rack.site):
         rack.clock.turn_to_next()
+        wait_for(lambda: rack.sync.is_idle, "the timer's poll to end")
     bmc.reads = ON
     rack.sync.run()
     rack.settle()
     assert (bmc.looks, rack.sync.suspects()) == ([node] * 2, 0)
 
 
-def test_suspects_get_an_eighth_of_the_workers(make_rack, bmc):
-    rack = make_rack(workers_pool_size=24)
-    nodes = [rack.node() for _ in range(10)]
-    bmc.reads = UNREACHABLE
-    rack.sync.run()
-    rack.settle()
-    bmc.may_answer.clear()
-    bmc.looks.clear()
-    rack.clock.turn(1000)
-    wait_for(lambda: len(bmc.looks) == 3, "an eighth of the workers")
-    bmc.may_answer.set()
-    rack.settle()
-    assert bmc.most_at_once == 3
-    assert sorted(bmc.looks) == sorted(nodes)
-
-
-@pytest.mark.parametrize(
-    ("count", "in_all_s"), [(1, 0.01), (100, 1), (1000, 10), (9000, 90), (50_000, 90)]
-)
-def test_small_fleets_are_done_soon_and_large_ones_spread(count, in_all_s):
-    gap_s = lanes.gap_s(count, 120, SLOWEST_PACE)
-    assert gap_s * count == pytest.approx(in_all_s)
-
-
-def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
-    began = []
-    clock = HandClock()
-    lane = lanes.Lane(
-        rack.site.runtime.workers, lambda _: began.append(clock()), most=1, clock=clock,
-        pause=clock.turn,
-    )  # fmt: skip
-    lane.walk([str(n) for n in range(5)], 0.25)
-    assert [at - began[0] for at in began] == [0, 0.25, 0.5, 0.75, 1]
-
-
-def test_a_node_that_comes_while_the_last_worker_leaves_is_looked_at(rack):
-    """Put in the moment after that worker found the queue empty, when no second one may come."""
-    looks, late = [], ["late"]
-    lane = lanes.Lane(rack.site.runtime.workers, looks.append, most=1)
-    next_of_lane = lane._next
-
-    def next_then_put():
-        uuid = next_of_lane()
-        if uuid is None and late:
-            lane.put(late.pop())
-        return uuid
-
-    lane._next = next_then_put
-    lane.put("first")
-    wait_for(lambda: looks == ["first", "late"], "both to be looked at")
-    wait_for(lambda: lane.is_idle, "its workers to leave")
-
-
-def test_each_look_is_logged_under_a_request_of_its_own(rack):
-    names = []
-    look = lanes.Lane(
-        rack.site.runtime.workers, lambda _: names.append(IN_LOG.get().request_id), most=1
-    )
-    look.walk(["a", "b"])
-    assert len(set(names)) == 2
-
-
-def test_a_database_that_is_full_is_one_line_of_the_log(rack, caplog):
-    def look(uuid: str) -> None:
-        raise errors.DatabaseBusy(reason="the server has no connection left")
-
-    lanes.Lane(rack.site.runtime.workers, look, most=1).walk(["web"])
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert record.message.startswith("node web: not polled: cannot use the database: the server")
-
-
-def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rack):
-    """Three workers and looks that take no time: three at once, then one each gap."""
-    clock, began = HandClock(), []
-    lane = lanes.Lane(
-        rack.site.runtime.workers, lambda _: None, most=3, clock=clock, pause=began.append
-    )
-    lane._gap_s = 1.0
-    lane._add(str(n) for n in range(6))
-    lane._busy = 1
-    assert [lane._next() for _ in range(6)] == [str(n) for n in range(6)]
-    assert began == [1, 2, 3]
-
-
 def test_a_pass_that_is_stopped_looks_at_no_more_nodes(make_rack, bmc):
     rack = make_rack(sync_power_state_workers=1)
     nodes = [rack.node() for _ in range(5)]
     bmc.may_answer.clear()
-    running = rack.site.runtime.workers.spawn(rack.sync.run)
+    rack.sync.run()
     wait_for(lambda: bmc.looks, "the first look")
     rack.sync.stop()
     bmc.may_answer.set()
-    running.result(timeout=20)
     rack.settle()
     assert len(bmc.looks) < len(nodes)
 
@@ -550,8 +448,8 @@ def test_full_pool_leaves_the_work_to_the_next_pass(make_rack, bmc):
     bmc.reads = OFF
     with full_pool(rack.site):
         rack.sync.run()
-    assert set(bmc.looks) == set(nodes)
-    assert bmc.orders == []
+        rack.settle()
+    assert (bmc.looks, bmc.orders) == ([], [])
     assert [rack.power(node) for node in nodes] == [ON] * 3
     rack.run()
     wait_for(lambda: rack.site.runtime.workers.busy == 0, "every worker to be given back once")

@@ -70,7 +70,9 @@ class Pair:
         """Let one conductor do its job to the end."""
         [periodic] = [periodic for periodic in table.TABLE if periodic.name == name]
         runtime = self.runtimes[host]
-        periodic.make(runtime)()
+        job = periodic.make(runtime)
+        job()
+        wait_for(lambda: getattr(job, "is_idle", True), "its polls to end")
         wait_for(lambda: not runtime.workers.busy, "its workers to end")
 
 

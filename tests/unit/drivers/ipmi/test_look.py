@@ -20,7 +20,7 @@ from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.ipmi import look, rmcp
 from bloomery.drivers.ipmi.bmc import RateLimit
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
-from bloomery.drivers.ipmi.look import NeedsTask, Reading
+from bloomery.drivers.looks import NeedsTask, Reading
 from tests.kit.machines.driver_task import FakeTask
 from tests.kit.machines.rmcp_bmc import RmcpBmc
 from tests.unit.drivers.ipmi.conftest import LEAST

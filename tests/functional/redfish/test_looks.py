@@ -1,0 +1,166 @@
+"""Looks of the pulse at real BMCs: what they read, and what they leave to a task."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery.conductor.periodics.power_sync import PowerSync
+from bloomery.conductor.task_manager import TaskManager
+from tests.functional.redfish.conftest import manageable
+from tests.kit.clock import HandClock
+from tests.kit.waiting import wait_for
+
+INTERVAL_S = 120
+
+
+class Watch:
+    """Power syncs of one node, which looks have begun to read; ``tasks``: how many there were."""
+
+    def __init__(self, stage, machine, monkeypatch, **driver_info):
+        self.stage, self.machine, self.clock, self.tasks = stage, machine, HandClock(), 0
+        stage.site.service.periodics.stop()
+        self.node = manageable(stage, machine, **driver_info)
+        conductor = dataclasses.replace(
+            stage.site.runtime.conf.conductor, sync_power_state_interval=INTERVAL_S
+        )
+        conf = dataclasses.replace(stage.site.runtime.conf, conductor=conductor)
+        self.runtime = dataclasses.replace(stage.site.runtime, conf=conf, timers=self.clock)
+        self.sync = PowerSync(self.runtime, clock=self.clock)
+        self.run(2)
+        made = TaskManager.__init__
+
+        def counted(task, *args, **more):
+            self.tasks += 1
+            made(task, *args, **more)
+
+        monkeypatch.setattr(TaskManager, "__init__", counted)
+
+    def run(self, times=1):
+        for _ in range(times):
+            self.sync.run()
+            wait_for(lambda: self.sync.is_idle, "the look to end")
+            self.stage.wait_until_free(self.node)
+
+    @property
+    def row(self):
+        return self.stage.site.node(self.node)
+
+
+@pytest.fixture
+def rack(make_rack):
+    return make_rack(power_s=0.1)
+
+
+@pytest.fixture
+def watch(stage, rack, monkeypatch):
+    return Watch(stage, rack.machines[0], monkeypatch)
+
+
+def test_a_machine_that_is_as_recorded_needs_no_task(watch):
+    logins = watch.machine.bmc.counted()["logins"]
+    watch.run(3)
+    assert (watch.tasks, watch.machine.bmc.counted()["logins"]) == (0, logins)
+
+
+def test_a_pressed_power_button_is_corrected_by_a_task(watch):
+    watch.machine.system.reset("On")
+    wait_for(lambda: watch.machine.system.power == "On", "the machine to start")
+    sync = PowerSync(watch.stage.site.runtime)  # whose timers turn by themselves
+    sync.run()
+    wait_for(lambda: sync.is_idle, "the look to end")
+    watch.stage.wait_until_free(watch.node)
+    assert watch.machine.system.power == "Off", "the machine follows the record"
+    assert watch.tasks
+
+
+def test_a_new_health_is_recorded_by_a_task(watch):
+    document = {"Status": {"Health": "Critical"}}
+    watch.machine.bmc.faults.add(kind="shows", document=document, path="/Systems/", times=-1)
+    watch.run()
+    assert watch.row.health == "Critical"
+
+
+def test_a_session_that_the_bmc_ended_is_opened_again_by_a_task(watch):
+    watch.machine.bmc.faults.add(kind="expire")
+    watch.run()
+    assert (watch.tasks, watch.sync.suspects()) == (1, 0)
+    watch.run(2)
+    assert watch.tasks == 1
+
+
+ODD = {
+    "status 503": {"kind": "status", "status": 503},
+    "status 404": {"kind": "status", "status": 404},
+    "a page": {"kind": "nojson"},
+    "a list": {"kind": "status", "status": 200, "body": []},
+    "no system": {"kind": "status", "status": 200, "body": {}},
+    "elsewhere": {"kind": "status", "status": 302, "headers": {"Location": "http://192.0.2.1/x"}},
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_answer_that_is_no_reading_is_left_to_a_task(watch, case):
+    watch.machine.bmc.faults.add(**ODD[case], path="/Systems/", times=1)
+    watch.run()
+    assert (watch.tasks, watch.sync.suspects(), watch.row.maintenance) == (1, 0, False)
+    watch.run()
+    assert watch.tasks == 1, "the next look is one again"
+
+
+def test_a_kept_connection_that_breaks_off_is_replaced_once(watch):
+    watch.machine.bmc.faults.add(kind="truncate", path="/Systems/", times=1)
+    watch.run()
+    assert watch.tasks == 0
+    watch.machine.bmc.faults.add(kind="truncate", path="/Systems/", times=2)
+    watch.run()
+    assert (watch.tasks, watch.sync.suspects()) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["hang", "reset"])
+def test_a_bmc_that_falls_silent_is_asked_again_without_tasks_until_it_is_given_up(watch, kind):
+    more = {"seconds": 60} if kind == "hang" else {}
+    watch.machine.bmc.faults.add(kind=kind, path="/Systems/", times=-1, **more)
+    watch.run()
+    assert watch.sync.suspects() == 1
+    watch.machine.bmc.faults.clear()
+    while watch.clock.is_armed:
+        watch.clock.turn_to_next()
+        wait_for(lambda: watch.sync.is_idle, "the look to end")
+    assert (watch.sync.suspects(), watch.row.maintenance) == (0, False)
+
+
+def test_a_bmc_that_is_gone_costs_one_task_in_all(watch, rack):
+    rack.stop()
+    watch.run()
+    while watch.clock.is_armed:
+        watch.clock.turn_to_next()
+        wait_for(lambda: watch.sync.is_idle, "the look to end")
+    row = watch.row
+    assert (row.fault, row.power_state) == ("power failure", None)
+    assert "Connection refused" in row.last_error
+    assert watch.tasks == 1
+
+
+def test_a_call_of_a_user_comes_before_a_look(watch):
+    slots = watch.runtime.registry.interfaces["power"]["redfish"].access.gateway.bmcs()[0].slots
+    taken = [slots.enter(write=False, timeout_s=0) for _ in range(9)]
+    asked = watch.machine.bmc.counted()["requests"]
+    watch.run()
+    assert (watch.machine.bmc.counted()["requests"], watch.sync.suspects()) == (asked, 0)
+    for _ in filter(None, taken):
+        slots.leave(write=False)
+
+
+def test_a_node_that_was_changed_is_looked_at_by_its_new_values(watch, make_rack):
+    other = make_rack(power_s=0.1).machines[0]
+    watch.stage.api.patch(
+        f"/v1/nodes/{watch.node}",
+        [{"op": "replace", "path": f"/driver_info/{key}", "value": value}
+         for key, value in other.driver_info.items()],
+    )  # fmt: skip
+    asked = watch.machine.bmc.counted()["requests"]
+    watch.run(2)
+    assert watch.machine.bmc.counted()["requests"] <= asked + 1, "but for its logout"
+    assert other.bmc.counted()["requests"]
