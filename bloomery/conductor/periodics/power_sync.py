@@ -124,9 +124,10 @@ class PowerSync:
         except errors.BmcQueueTimeout as queued:
             LOG.debug("node %s: left to the next pass: %s", uuid, queued)
         except errors.BmcUnreachable as silent:
+            assert row is not None
             why = secrets.brief(silent)
             if count > self._most:
-                await self._lane.in_worker(self._give_up_in_task, uuid, count, why)
+                await self._lane.in_worker(self._give_up_in_task, row, count, why)
             else:
                 self._suspect(uuid, count, why)
         except NeedsTask:
@@ -154,10 +155,12 @@ class PowerSync:
         with tasks.skipping(uuid):
             self._sync(tasks.background_context(self._runtime), uuid)
 
-    def _give_up_in_task(self, uuid: str, count: int, why: str) -> None:
-        context = tasks.background_context(self._runtime)
+    def _give_up_in_task(self, row: PowerRow, count: int, why: str) -> None:
+        """Give up a node after looks that failed, unless it was changed since: its BMC, perhaps."""
+        uuid, context = row.key.uuid, tasks.background_context(self._runtime)
         with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
-            if not task.node.reservation and _is_idle(task.node):
+            node, is_as_listed = task.node, task.node.updated_at == row.changed_at
+            if is_as_listed and not node.reservation and _is_idle(node):
                 self._failed(task, count, why)
 
     def _sync(self, context: Context, uuid: str) -> None:

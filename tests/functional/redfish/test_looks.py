@@ -143,6 +143,29 @@ def test_a_bmc_that_is_gone_costs_one_task_in_all(watch, rack):
     assert watch.tasks == 1
 
 
+def test_a_node_that_is_changed_while_its_bmc_is_silent_is_not_given_up(watch, rack, make_rack):
+    """Its address was wrong, and is corrected before the last look of the pass."""
+    rack.stop()
+    watch.run()
+    for _ in range(2):
+        watch.clock.turn_to_next()
+        wait_for(lambda: watch.sync.is_idle, "the look to end")
+    point_to(watch, make_rack(power_s=0.1).machines[0])
+    watch.clock.turn_to_next()
+    wait_for(lambda: watch.sync.is_idle, "the last look to end")
+    assert not watch.row.maintenance
+    watch.run()
+    assert (watch.row.maintenance, watch.sync.suspects()) == (False, 0)
+
+
+def point_to(watch, machine):
+    patch = [
+        {"op": "replace", "path": f"/driver_info/{key}", "value": value}
+        for key, value in machine.driver_info.items()
+    ]
+    assert watch.stage.api.patch(f"/v1/nodes/{watch.node}", patch).status == 200
+
+
 def test_a_call_of_a_user_comes_before_a_look(watch):
     slots = watch.runtime.registry.interfaces["power"]["redfish"].access.gateway.bmcs()[0].slots
     taken = [slots.enter(write=False, timeout_s=0) for _ in range(9)]
@@ -155,11 +178,7 @@ def test_a_call_of_a_user_comes_before_a_look(watch):
 
 def test_a_node_that_was_changed_is_looked_at_by_its_new_values(watch, make_rack):
     other = make_rack(power_s=0.1).machines[0]
-    watch.stage.api.patch(
-        f"/v1/nodes/{watch.node}",
-        [{"op": "replace", "path": f"/driver_info/{key}", "value": value}
-         for key, value in other.driver_info.items()],
-    )  # fmt: skip
+    point_to(watch, other)
     asked = watch.machine.bmc.counted()["requests"]
     watch.run(2)
     assert watch.machine.bmc.counted()["requests"] <= asked + 1, "but for its logout"
