@@ -9,6 +9,7 @@ from time import monotonic
 from bloomery.cmd import foundation, gauges, monitoring
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
+from bloomery.http_server.server import raise_descriptor_limit
 from bloomery.state_dir import StateDir
 
 
@@ -27,6 +28,7 @@ class ConductorProcess:
         """Build everything; nothing runs yet.  Raises CannotStart."""
         foundation.require_several(home, settings, "bloomery conductor")
         lease.check(settings)
+        raise_descriptor_limit()  # looks keep a connection to each BMC
         with foundation.build(settings, home, config_files, is_conductor=True) as base:
             self._base = base
             self.service = lifecycle.ConductorService(

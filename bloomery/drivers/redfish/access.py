@@ -39,7 +39,7 @@ _SYSTEM, _ACCOUNT = "system", "account"  # keys of ``reads``, beside the URLs of
 _GIVE_BACK_S: Final = 2.0  # time limit of one logout
 _CLOSE_S: Final = 5.0  # time limit of all logouts at the end
 _CLOSERS: Final = 16
-_MOST_CONNECTED: Final = 16_384  # where the process has no limit of descriptors
+_MOST_CONNECTED: Final = 512  # by tasks; looks have connections of their own
 
 
 class Login:
@@ -88,7 +88,8 @@ class Access:
         self._connected: OrderedDict[str, Wire] = OrderedDict()
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         is_unlimited = descriptors == resource.RLIM_INFINITY
-        self._most_connected = _MOST_CONNECTED if is_unlimited else max(descriptors // 4, 8)
+        most = _MOST_CONNECTED if is_unlimited else min(descriptors // 16, _MOST_CONNECTED)
+        self._most_connected = max(most, 8)
         self._closers: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
 
