@@ -142,14 +142,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda _conf: _FOLD_EVERY_S,
         make=_stateless(housekeeping.fold_counts),
         why="each change of a node appends two rows of counts",
-        at_start=True,
     ),
     Periodic(
         name="check_counts",
         every_s=lambda _conf: _CHECK_COUNTS_EVERY_S,
         make=_stateless(housekeeping.check_counts),
         why="a restore of single tables loses triggers",
-        at_start=True,
     ),
     Periodic(
         name="trim_conductors",
