@@ -287,7 +287,8 @@ def test_steps_that_failed_are_left_to_the_operator(site: Orchestration) -> None
 
 def test_a_service_that_somebody_aborts_is_no_success(site: Orchestration) -> None:
     """The node is active again after it, as after steps that have ended well."""
-    created(site, "aborts", {"node": node("aborted-1", inspect="none")})
+    no_agent = {"fake": {"wait": {"bios.factory_reset": -1}}}  # whose call would end the step
+    created(site, "aborts", {"node": node("aborted-1", inspect="none", driver_info=no_agent)})
     image = {"boot_iso": "http://images/a.iso"}
     web = {"type": "OS::Ironic::Instance", "properties": {"node": "aborted-1", "image": image}}
     run = {
