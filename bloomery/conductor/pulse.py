@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 
 from bloomery import errors, secrets
 from bloomery.conductor.workers import Workers
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.looks import Look
 from bloomery.model.request import Request, in_name_of
 
@@ -75,14 +76,25 @@ class Pulse:
         kept.used_at = time.monotonic()
         return kept.look
 
+    def former(self, uuid: str) -> Look | None:
+        """Return the last look at a node, whatever has changed since."""
+        kept = self._looks.get(uuid)
+        return None if kept is None else kept.look
+
     def keep(self, uuid: str, changed_at: datetime | None, look: Look | None) -> None:
         """Replace the look at a node that was last changed at ``changed_at``."""
         with self._mutex:
             old = self._looks.pop(uuid, None)
             if look is not None:
                 self._looks[uuid] = _Kept(changed_at, look, time.monotonic())
-        if old is not None:
+        if old is not None and old.look is not look:
             self.call(old.look.close)
+
+    def renew(self, task: DriverTask) -> None:
+        """Keep a look that asks the BMC as the task's node says now; None where it has none."""
+        node = task.node
+        look = task.driver.power.look(task, self.former(node.uuid))
+        self.keep(node.uuid, node.updated_at, look)
 
     def drop(self, uuid: str) -> None:
         self.keep(uuid, None, None)

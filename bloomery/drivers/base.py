@@ -272,11 +272,11 @@ class Power(Interface):
         """
         raise self.unsupported(task, "examine_bmc")
 
-    def look(self, task: DriverTask) -> Look | None:
+    def look(self, task: DriverTask, former: Look | None) -> Look | None:
         """Return how the pulse may ask the node's BMC from now on, or None: within tasks alone.
 
-        When: a power sync has asked the BMC within a task.  Asks no BMC.  The look is good until
-        the node is changed.
+        When: power sync and recovery, after each change of the node.  Asks no BMC.  ``former``: the
+        last one, which is returned while it asks the same BMC in the same way.
         """
         return None
 

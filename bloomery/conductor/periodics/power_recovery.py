@@ -134,8 +134,7 @@ class PowerRecovery:
         context = tasks.background_context(self._runtime)
         with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
             _recover(task)
-            look = task.driver.power.look(task)
-            self._runtime.pulse.keep(uuid, task.node.updated_at, look)
+            self._runtime.pulse.renew(task)
 
 
 def _recover(task: TaskManager) -> None:

@@ -25,7 +25,7 @@ from bloomery.db import history, nodes, rows
 from bloomery.db.nodes import PowerRow
 from bloomery.drivers.looks import NeedsTask, Reading
 from bloomery.metrics import METRICS
-from bloomery.model.node import POWER_FAILURE, Node
+from bloomery.model.node import POWER_FAILURE, Node, RingKey
 from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.rules import nodes as rules
 
@@ -114,6 +114,9 @@ class PowerSync:
         look = None if row is None else self._pulse.look(uuid, row.changed_at)
         try:
             if row is None or look is None:
+                row = await self._lane.in_worker(self._row_in_task, uuid)
+                look = None if row is None else self._pulse.look(uuid, row.changed_at)
+            if row is None or look is None:
                 await self._lane.in_worker(self._sync_in_task, uuid)
                 return
             reading = await look.read(LOOK_BUDGET_S if count <= self._most else self._longest_s)
@@ -150,6 +153,23 @@ class PowerSync:
     def _ask_suspect(self, uuid: str, due_at: float) -> None:
         if self._suspects.get(uuid) == due_at:
             self._lane.put(uuid)
+
+    def _row_in_task(self, uuid: str) -> PowerRow | None:
+        """Return the row of a changed node, with a look that asks its BMC as the row says now.
+
+        None without a look from before: a task asks first.
+        """
+        context, row = tasks.background_context(self._runtime), None
+        if self._pulse.former(uuid) is None:
+            return row
+        with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+            node = task.node
+            if not node.reservation and _is_idle(node):
+                self._pulse.renew(task)
+                key = RingKey(node.uuid, node.driver, node.conductor_group)
+                has_error = node.last_error is not None and _may_forget(node)
+                row = PowerRow(key, node.updated_at, node.power_state, node.health, has_error)
+        return row
 
     def _sync_in_task(self, uuid: str) -> None:
         with tasks.skipping(uuid):
@@ -194,13 +214,12 @@ class PowerSync:
                 self._forget_error(task)
             elif actual is not None:
                 self._differs(task, actual, count)
-            self._pulse.keep(uuid, task.node.updated_at, task.driver.power.look(task))
+            self._pulse.renew(task)
 
     def _forget_error(self, task: TaskManager) -> None:
         """Clear last_error if the history has it, unless the node's state is about the error."""
-        node = task.node
-        stays = node.provision_state in states.STATES_OF_ERRORS
-        if node.last_error is not None and self._runtime.conf.conductor.node_history and not stays:
+        node, has_history = task.node, self._runtime.conf.conductor.node_history
+        if node.last_error is not None and has_history and _may_forget(node):
             task.upgrade_lock(purpose="power sync", retry=False)
             task.node.last_error = None
             task.save()
@@ -324,6 +343,11 @@ def _correction(task: TaskManager, actual: str, change: str, action: str) -> Enc
     return writes.history_entry(
         task.context, task.node, sentence, event_type=POWER_CORRECTION, warns=True
     )
+
+
+def _may_forget(node: Node) -> bool:
+    """Return whether the node's state is not about its last error."""
+    return node.provision_state not in states.STATES_OF_ERRORS
 
 
 def _is_idle(node: Node) -> bool:

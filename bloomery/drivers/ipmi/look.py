@@ -21,7 +21,7 @@ from bloomery.drivers import base
 from bloomery.drivers.bmc.gateway import BmcCall, Gateway, account_key
 from bloomery.drivers.ipmi import info, rmcp
 from bloomery.drivers.ipmi.bmc import FAIR, RATE_LIMIT, RateLimit, cipher_suites
-from bloomery.drivers.looks import NeedsTask, Reading
+from bloomery.drivers.looks import Look, NeedsTask, Reading
 
 T = TypeVar("T")
 
@@ -122,6 +122,10 @@ class IpmiLook:
         self._touching: asyncio.TimerHandle | None = None
         self._take: Callable[[bytes], Any] | None = None
         self._waiter: asyncio.Future[Any] | None = None
+
+    def asks(self, own: info.Info, suites: list[int]) -> bool:
+        """Whether it asks this BMC with this login."""
+        return not self._is_closed and (self._info, self._suites) == (own, suites)
 
     async def read(self, limit_s: float) -> Reading:
         """Ask for the power state.  Raises BmcUnreachable, BmcQueueTimeout, NeedsTask.
@@ -301,11 +305,12 @@ def look(
     gateway: Gateway,
     endpoint: Endpoint,
     task: base.DriverTask,
+    former: Look | None = None,
     rate_limit: RateLimit = RATE_LIMIT,
-) -> IpmiLook | None:
-    """Return a look, or None where ipmitool alone can ask.
+) -> Look | None:
+    """Return a look, the former one if it is as good, or None where ipmitool alone can ask.
 
-    That is for IPMI 1.5, bridged targets, other cipher suites, and BMCs that answer no look.
+    The last is for IPMI 1.5, bridged targets, other cipher suites, and BMCs that answer no look.
     """
     own = info.parse(task.driver_info)
     suites = [
@@ -318,4 +323,6 @@ def look(
         return None
     if not rmcp.SUITES.keys() >= set(suites):
         return None
+    if isinstance(former, IpmiLook) and former.asks(own, suites):
+        return former
     return IpmiLook(gateway, endpoint, task, own, suites, rate_limit)

@@ -19,6 +19,7 @@ from bloomery.drivers.ipmi import examination, info, look, power_sequence, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.drivers.ipmi.management import is_uefi
 from bloomery.drivers.ipmi.power_sequence import Position, PowerCommand
+from bloomery.drivers.looks import Look
 from bloomery.outcome import DONE, Again, Outcome
 
 _STATUS: Final = ("power", "status")
@@ -42,8 +43,8 @@ class IpmitoolPower(IpmitoolInterface, base.Power):
     def examine_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return examination.examine(self.bmc(task), task.driver_info)
 
-    def look(self, task: base.DriverTask) -> look.IpmiLook | None:
-        return look.look(self.gateway, self._endpoint, task)
+    def look(self, task: base.DriverTask, former: Look | None) -> Look | None:
+        return look.look(self.gateway, self._endpoint, task, former)
 
     def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.gateway.bmc(info.parse(task.driver_info).key).has_answered(since)

@@ -219,10 +219,10 @@ class Access:
 
     # ---------------------------------------------------------------------------- looks
 
-    def look(self, task: DriverTask) -> Look | None:
+    def look(self, task: DriverTask, former: Look | None) -> Look | None:
         """Return a look at the node's system by the login of earlier calls, None without one.
 
-        Its login stays open until the look is closed.
+        Its login stays open until the look is closed.  See ``Power.look``.
         """
         from bloomery.drivers.redfish.look import RedfishLook
 
@@ -236,6 +236,8 @@ class Access:
             path = client.path_of(account)
             if path is None:
                 return None
+            if isinstance(former, RedfishLook) and former.asks(client.wire, path):
+                return former
             self._logins.pop(key, None)
             self._watched[key] = login
             login.looks += 1

@@ -60,6 +60,10 @@ class RedfishLook:
         self._turn = asyncio.Lock()
         self._touching: asyncio.TimerHandle | asyncio.Task[None] | None = None
 
+    def asks(self, wire: Wire, path: str) -> bool:
+        """Whether it asks for this path by this login."""
+        return self._release is not None and self._wire is wire and self._path == path
+
     async def read(self, limit_s: float) -> Reading:
         return await self._call(_power(self._path), limit_s)
 

@@ -135,8 +135,8 @@ class RedfishPower(RedfishInterface, base.Power):
     def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.access.bmc(task).has_answered(since)
 
-    def look(self, task: base.DriverTask) -> Look | None:
-        return self.access.look(task)
+    def look(self, task: base.DriverTask, former: Look | None) -> Look | None:
+        return self.access.look(task, former)
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
         return reading.power_state(self.access.document(task))

@@ -38,7 +38,7 @@ def read_on_and_off(machine: lab.IpmiMachine, **keys: object) -> list[Reading]:
     power = IpmitoolPower(conf())
 
     async def story() -> list[Reading]:
-        look = power.look(FakeTask(machine.driver_info | keys))
+        look = power.look(FakeTask(machine.driver_info | keys), None)
         with contextlib.closing(look):
             readings = [await look.read(LIMIT_S)]
             for kind in ("On", "ForceOff"):
@@ -74,7 +74,7 @@ def test_a_bmc_that_starts_anew_is_logged_in_to_again(machine):
     power = IpmitoolPower(conf())
 
     async def story() -> list[Reading]:
-        look = power.look(FakeTask(machine.driver_info))
+        look = power.look(FakeTask(machine.driver_info), None)
         with contextlib.closing(look):
             readings = [await look.read(LIMIT_S)]
             machine.stop()

@@ -183,3 +183,17 @@ def test_a_node_that_was_changed_is_looked_at_by_its_new_values(watch, make_rack
     watch.run(2)
     assert watch.machine.bmc.counted()["requests"] <= asked + 1, "but for its logout"
     assert other.bmc.counted()["requests"]
+
+
+def test_a_changed_node_keeps_its_look_and_connection_where_the_bmc_is_the_same(watch):
+    connections = watch.machine.bmc.counted()["connections"]
+    former = watch.runtime.pulse.former(watch.node)
+    watch.stage.api.patch(
+        f"/v1/nodes/{watch.node}", [{"op": "add", "path": "/extra/rack", "value": "r1"}]
+    )
+    asked = watch.machine.bmc.counted()["requests"]
+    watch.run()
+    assert watch.runtime.pulse.former(watch.node) is former
+    assert watch.tasks == 1, "it reads the row, and asks nothing"
+    counted = watch.machine.bmc.counted()
+    assert (counted["requests"], counted["connections"]) == (asked + 1, connections)

@@ -76,7 +76,7 @@ class Scene:
 
     def look(self, bmc: RmcpBmc, **keys: Any) -> look.IpmiLook | None:
         task = FakeTask(bmc.driver_info | keys)
-        own = look.look(self.gateway, self.endpoint, task, self.rate_limit)
+        own = look.look(self.gateway, self.endpoint, task, None, self.rate_limit)
         self._looks += [] if own is None else [own]
         return own
 
