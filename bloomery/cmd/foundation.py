@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,11 +55,12 @@ class Foundation:
         self,
         local: Mapping[str, Conductor] | None = None,
         threads: int | None = None,
+        pulse_missing: Callable[[], list[str]] = list,
     ) -> Services:
         """Return the dependencies of operations.
 
-        ``local``: the conductors of this process.  ``threads``: the number of calling threads, by
-        default that of an API.
+        ``local``: the conductors of this process; ``pulse_missing``: of their pulse.  ``threads``:
+        the number of calling threads, by default that of an API.
         """
         transport = transports.build_client(
             self.conf, local=local, config_files=self.config_files, threads=threads,
@@ -75,6 +76,7 @@ class Foundation:
             heavy_jobs=HeavyJobs(patient=self.conf.orchestration.threads // 2),
             live=self.relay.live,
             on_webhooks_changed=self.relay.poll_webhooks,
+            pulse_missing=pulse_missing,
         )
 
     def conductor_runtime(self) -> ConductorRuntime:

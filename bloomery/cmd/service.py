@@ -47,7 +47,8 @@ class Service:
             )
             host, manager = self.conductor.runtime.host, self.conductor.manager
             self._rpc_server = base.rpc_server(host, manager)
-            self.services = base.services({host: manager})
+            pulse = self.conductor.runtime.pulse
+            self.services = base.services({host: manager}, pulse_missing=pulse.missing)
             self.stacks = stacks.Stacks(
                 self.services, base.conf, base.db, base.sealer,
                 endpoint=lambda: api_servers.signals_url(base, self.orchestration_url),

@@ -181,9 +181,8 @@ class ConductorService:
         own = [each for each in conductors.list_conductors() if each.hostname == self.runtime.host]
         if not own:
             return [f"conductor {self.runtime.host} is not registered"]
-        if problem := self.runtime.pulse.problem():
-            return [problem]
-        return [f"conductor {ring.absence(each)}" for each in own if not each.alive]
+        absent = [f"conductor {ring.absence(each)}" for each in own if not each.alive]
+        return absent + self.runtime.pulse.missing()
 
     # ------------------------------------------------------------------------------ the end
 

@@ -64,7 +64,7 @@ class Pulse:
         self._is_stopping = False
         self.lanes: list[Lane] = []
         self._looks: dict[str, _Kept] = {}
-        self._asked_at: float | None = None  # by ``problem``, without an answer yet
+        self._asked_at: float | None = None  # by ``missing``, without an answer yet
 
     # ------------------------------------------------------------------------------- looks
 
@@ -121,17 +121,17 @@ class Pulse:
             with contextlib.suppress(RuntimeError):  # a loop that broke off; lanes begin anew
                 self._loop.call_soon_threadsafe(work)
 
-    def problem(self) -> str | None:
-        """Ask the thread, and return how long it has not answered; None while it does."""
+    def missing(self) -> list[str]:
+        """Ask the thread, and say how long it has not answered; an empty list while it does."""
         if self._thread is None or self._is_stopping:
-            return None
+            return []
         asked_at, now = self._asked_at, self._clock()
         if asked_at is None:
             self._asked_at = now
             self.call(self._answer)
         elif now - asked_at > _MUTE_S:
-            return f"the thread that looks at BMCs has not answered for {now - asked_at:.0f} s"
-        return None
+            return [f"the thread that looks at BMCs has not answered for {now - asked_at:.0f} s"]
+        return []
 
     def _answer(self) -> None:
         self._asked_at = None

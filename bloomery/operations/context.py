@@ -22,7 +22,8 @@ class Services:
 
     ``sealer`` unseals secrets where a policy shows them; None: they stay masked. ``live`` streams
     events to clients; None: streams are disabled. ``on_webhooks_changed`` is called after each
-    commit that changed webhooks.
+    commit that changed webhooks.  ``pulse_missing`` says what is wrong with the thread that looks
+    at BMCs, where it runs in this process.
     """
 
     db: Database
@@ -33,6 +34,7 @@ class Services:
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
     live: LiveEvents | None = None
     on_webhooks_changed: Callable[[], None] = lambda: None
+    pulse_missing: Callable[[], list[str]] = list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

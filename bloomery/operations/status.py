@@ -55,6 +55,7 @@ def readiness_checks(services: Services) -> dict[str, Callable[[], list[str]]]:
     return {
         "the database": functools.partial(list_missing, services),
         "the message broker": services.rpc.missing,
+        "the pulse of BMCs": services.pulse_missing,
     }
 
 

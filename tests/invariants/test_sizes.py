@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_560,  # one thread looks at all BMCs
-    "lines of the tests": 138_719,  # looks, whole and broken
+    "lines of the product": 117_565,  # one thread looks at all BMCs
+    "lines of the tests": 138_742,  # looks, whole and broken
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
     "lines of bloomery/cli": 8901,  # addresses of simulated BMCs, child nodes
-    "lines of bloomery/cmd": 2142,  # gauges add up the counts of nodes
-    "lines of bloomery/conductor": 11_015,  # the pulse, in place of lanes
+    "lines of bloomery/cmd": 2145,  # gauges add up the counts of nodes
+    "lines of bloomery/conductor": 11_014,  # the pulse, in place of lanes
     "lines of bloomery/conf": 1874,  # options of NATS
     "lines of bloomery/db": 9136,  # a heartbeat asks whether a flow is parked
     "lines of bloomery/drivers": 16_814,  # looks, with HTTP and RMCP+ in one thread
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4217,  # a column of JSON members
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5133,  # why has the heartbeat in memory
+    "lines of bloomery/operations": 5136,  # why has the heartbeat in memory
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3332,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from bloomery.cmd.service import Service
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.operations.status import readiness_checks
 from bloomery.rpc.liveness import Liveness
+from bloomery.state_dir import StateDir
+from tests.kit.clock import HandClock
 from tests.kit.servers import peers
+from tests.kit.waiting import wait_for
 
 IDS = ("x-openstack-request-id", "openstack-request-id")
 FORM = "application/x-www-form-urlencoded"
@@ -383,3 +392,17 @@ def test_site_without_a_database_is_not_ready(world, tmp_path):
     answer = world.api.get("/readyz")
     assert answer.status == 503
     assert "database" in answer.json["missing"][0]
+
+
+def test_service_whose_pulse_hangs_is_not_ready(tmp_path, monkeypatch):
+    may_go, clock = threading.Event(), HandClock()
+    with StateDir(tmp_path / "home") as home, Service(Conf(api=Api(port=0)), home) as running:
+        pulse = running.conductor.runtime.pulse
+        monkeypatch.setattr(pulse, "_clock", clock)
+        pulse.call(lambda: may_go.wait(20))
+        missing = readiness_checks(running.services)["the pulse of BMCs"]
+        assert missing() == []
+        clock.turn(11)
+        assert missing() == ["the thread that looks at BMCs has not answered for 11 s"]
+        may_go.set()
+        wait_for(lambda: not missing(), "its answer")

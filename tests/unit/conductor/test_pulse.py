@@ -254,19 +254,19 @@ def test_a_thread_that_breaks_off_is_told_and_goes_on(pulse, caplog, monkeypatch
     assert seen == ["a", "b"]
     assert look.is_closed, "its connection belonged to the old loop"
     assert "the pulse of BMCs broke off" in caplog.text
-    assert pulse.problem() is None
+    assert pulse.missing() == []
 
 
 def test_a_thread_that_does_not_answer_is_a_problem():
     may_go, clock, workers = threading.Event(), HandClock(), Workers(2)
     pulse = Pulse(workers, clock)
-    assert pulse.problem() is None, "nothing was asked of it yet"
+    assert pulse.missing() == [], "nothing was asked of it yet"
     pulse.call(lambda: may_go.wait(20))
-    assert pulse.problem() is None
+    assert pulse.missing() == []
     clock.turn(11)
-    assert pulse.problem() == "the thread that looks at BMCs has not answered for 11 s"
+    assert pulse.missing() == ["the thread that looks at BMCs has not answered for 11 s"]
     may_go.set()
-    wait_for(lambda: pulse.problem() is None, "its answer")
+    wait_for(lambda: not pulse.missing(), "its answer")
     pulse.stop()
     workers.stop()
 
@@ -279,5 +279,5 @@ def test_a_pulse_that_stops_closes_its_looks():
     pulse.stop()
     assert look.is_closed
     pulse.call(lambda: pytest.fail("it runs nothing afterwards"))
-    assert pulse.problem() is None
+    assert pulse.missing() == []
     workers.stop()
