@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 117_565,  # one thread looks at all BMCs
-    "lines of the tests": 138_742,  # looks, whole and broken
+    "lines of the tests": 138_741,  # looks, whole and broken
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
     "lines of bloomery/cli": 8901,  # addresses of simulated BMCs, child nodes

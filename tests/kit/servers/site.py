@@ -116,6 +116,7 @@ class Site:
         self.until_closed.close()
         self.service._stopping = True
         self.service.periodics.stop()
+        self.runtime.pulse.stop()
         self.runtime.timers.stop()
         self.service._heart.stop()
         self.service.registration.close()

@@ -12,6 +12,7 @@ from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
 from tests.kit.machines.scripted import Script, failing, in_turn
 from tests.kit.servers.site import Site
+from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 
@@ -300,16 +301,13 @@ def test_a_full_pool_is_told_with_nothing_written(make_site):
     }
     orders = [("do_provisioning_action", (node, verb, {})) for verb, node in nodes.items()]
     orders.append(("change_node_power_state", (site.enrol(), "power on", None)))
-    slots = [site.runtime.workers.slot() for _ in range(4)]
-    before = site.everything()
-    for method, args in orders:
-        with pytest.raises(errors.NoFreeConductorWorker) as told:
-            site.order(method, *args)
-        assert told.value.status == 503
-    assert site.everything() == before
-    for slot in slots:
-        with slot:
-            pass
+    with full_pool(site):
+        before = site.everything()
+        for method, args in orders:
+            with pytest.raises(errors.NoFreeConductorWorker) as told:
+                site.order(method, *args)
+            assert told.value.status == 503
+        assert site.everything() == before
     for method, args in orders:
         site.order(method, *args)
 
