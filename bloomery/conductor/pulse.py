@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 SLOW_AFTER_S: Final = 0.3  # a healthy BMC answers in less
 PART_OF_INTERVAL: Final = 0.75  # share of the interval that many nodes are spread over
-_MOST_AT_ONCE: Final = 512  # polls of a lane under way
+_MOST_AT_ONCE: Final = 4096  # polls of a lane under way: dead BMCs must not take them all
 _LATE_S: Final = 1.0  # polls that are later do not begin all at once
 _TOGETHER_S: Final = 0.05  # polls of that time begin together, for one timer
 _MUTE_S: Final = 10.0  # after which a thread that does not answer is a problem
@@ -172,8 +172,11 @@ class Pulse:
         """Cancel the polls of a loop, and close its looks: their connections belong to it."""
         with self._mutex:
             looks, self._looks = self._looks, {}
-        for kept in looks.values():
-            kept.look.close()
+        for uuid, kept in looks.items():
+            try:
+                kept.look.close()
+            except Exception as exc:  # noqa: BLE001  one look must not keep the others open
+                LOG.warning("node %s: its look is not closed: %s", uuid, secrets.brief(exc))
         for task in (tasks := asyncio.all_tasks(loop)):
             task.cancel()
         with contextlib.suppress(Exception):

@@ -114,21 +114,24 @@ class PowerRecovery:
         return has_changed  # noqa: RET504  ``skipping`` may end the block before it is set
 
     async def _ask(self, uuid: str) -> None:
+        """Ask a node's BMC; one that could not be asked keeps its turn."""
         look = self._runtime.pulse.look(uuid, self._changed_at.get(uuid))
+        needs_task = look is None
         try:
             if look is not None:
-                reading = await look.read(LOOK_BUDGET_S)
-            if look is None or reading.power_state is not None:
-                await self._lane.in_worker(self._recover_in_task, uuid)
-        except (errors.BmcUnreachable, errors.BmcQueueTimeout) as silent:
+                needs_task = (await look.read(LOOK_BUDGET_S)).power_state is not None
+        except errors.BmcQueueTimeout as queued:
+            LOG.debug("node %s: left to the next run: %s", uuid, queued)
+            return
+        except errors.BmcUnreachable as silent:
             LOG.info("node %s: still no power state: %s", uuid, secrets.brief(silent))
         except NeedsTask:
+            needs_task = True
+        if needs_task:
             await self._lane.in_worker(self._recover_in_task, uuid)
-        finally:
-            polls = self._states[uuid].polls + 1 if uuid in self._states else 1
-            pause_s = self._interval_s * min(2 ** (polls - 1), LONGEST_PAUSE)
-            due_at = self._clock() + pause_s
-            self._states[uuid] = PollState(due_at=due_at, polls=polls, polled_at=steady.now())
+        polls = self._states[uuid].polls + 1 if uuid in self._states else 1
+        due_at = self._clock() + self._interval_s * min(2 ** (polls - 1), LONGEST_PAUSE)
+        self._states[uuid] = PollState(due_at=due_at, polls=polls, polled_at=steady.now())
 
     def _recover_in_task(self, uuid: str) -> None:
         context = tasks.background_context(self._runtime)

@@ -23,7 +23,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import history, nodes, rows
 from bloomery.db.nodes import PowerRow
-from bloomery.drivers.looks import NeedsTask, Reading
+from bloomery.drivers.looks import Look, NeedsTask, Reading
 from bloomery.metrics import METRICS
 from bloomery.model.node import POWER_FAILURE, Node, RingKey
 from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
@@ -32,7 +32,7 @@ from bloomery.model.rules import nodes as rules
 LOG = logging.getLogger(__name__)
 
 SLOWEST_PACE: Final = 100.0  # polls begun in a second: a quarter of a core, measured
-_UNUSED_S: Final = 3600.0  # after which a look is given up: faulty nodes are rarely asked
+_LEAST_UNUSED_S: Final = 3600.0
 LOOK_BUDGET_S: Final = 10.0  # of each poll but the last before maintenance
 
 
@@ -76,7 +76,7 @@ class PowerSync:
         for memory in (self._failures, self._suspects, self._looked_at):
             for uuid in memory.copy().keys() - served:  # it starts again without failures
                 memory.pop(uuid, None)
-        self._pulse.drop_unused(_UNUSED_S)
+        self._pulse.drop_unused(self.unused_s)
         now = self._clock()
         for uuid in served:
             self._looked_at.setdefault(uuid, now)
@@ -99,6 +99,11 @@ class PowerSync:
         return len(self._suspects)
 
     @property
+    def unused_s(self) -> float:
+        """For how long nobody looks at a node whose look is kept: faulty ones are rarely asked."""
+        return max(_LEAST_UNUSED_S, 2 * self._interval_s)
+
+    @property
     def polls(self) -> int:
         """The number of nodes still to be polled, or being polled."""
         return len(self._lane)
@@ -110,36 +115,43 @@ class PowerSync:
     async def _look(self, uuid: str) -> None:
         """Poll a node; what is not as the row has it is left to a task."""
         row, due_at = self._rows.get(uuid), self._suspects.get(uuid)
-        count = self._failures.get(uuid, 0) + 1
-        look = None if row is None else self._pulse.look(uuid, row.changed_at)
         try:
-            if row is None or look is None:
+            look = None if row is None else self._pulse.look(uuid, row.changed_at)
+            if look is None and self._pulse.former(uuid) is not None:
                 row = await self._lane.in_worker(self._row_in_task, uuid)
                 look = None if row is None else self._pulse.look(uuid, row.changed_at)
-            if row is None or look is None:
+            if row is None or look is None or await self._needs_task(row, look):
                 await self._lane.in_worker(self._sync_in_task, uuid)
-                return
-            reading = await look.read(LOOK_BUDGET_S if count <= self._most else self._longest_s)
-            if self._agrees(row, reading):
-                self._failures.pop(uuid, None)
-            else:
-                await self._lane.in_worker(self._sync_in_task, uuid)
-        except errors.BmcQueueTimeout as queued:
+        except (errors.BmcQueueTimeout, errors.NoFreeConductorWorker) as queued:
             LOG.debug("node %s: left to the next pass: %s", uuid, queued)
+            return
+        finally:
+            if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
+                self._suspects.pop(uuid, None)
+        self._looked_at[uuid] = self._clock()
+
+    async def _needs_task(self, row: PowerRow, look: Look) -> bool:
+        """Return whether a look reads anything but what the row has; count a silence here."""
+        uuid = row.key.uuid
+        count = self._failures.get(uuid, 0) + 1
+        try:
+            reading = await look.read(LOOK_BUDGET_S if count <= self._most else self._longest_s)
+        except NeedsTask:
+            self._pulse.drop(uuid)
+            return True
+        except errors.BmcQueueTimeout:
+            raise
         except errors.BmcUnreachable as silent:
-            assert row is not None
             why = secrets.brief(silent)
             if count > self._most:
                 await self._lane.in_worker(self._give_up_in_task, row, count, why)
             else:
                 self._suspect(uuid, count, why)
-        except NeedsTask:
-            self._pulse.drop(uuid)
-            await self._lane.in_worker(self._sync_in_task, uuid)
-        finally:
-            if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
-                self._suspects.pop(uuid, None)
-            self._looked_at[uuid] = self._clock()
+            return False
+        if not self._agrees(row, reading):
+            return True
+        self._failures.pop(uuid, None)
+        return False
 
     def _agrees(self, row: PowerRow, reading: Reading) -> bool:
         ours = self._runtime.conf.conductor
@@ -155,13 +167,8 @@ class PowerSync:
             self._lane.put(uuid)
 
     def _row_in_task(self, uuid: str) -> PowerRow | None:
-        """Return the row of a changed node, with a look that asks its BMC as the row says now.
-
-        None without a look from before: a task asks first.
-        """
+        """Return the row of a changed node, with a look that asks its BMC as the row says now."""
         context, row = tasks.background_context(self._runtime), None
-        if self._pulse.former(uuid) is None:
-            return row
         with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
             node = task.node
             if not node.reservation and _is_idle(node):

@@ -74,7 +74,9 @@ class SendSensors:
         return len(self._failed)
 
     async def _look(self, uuid: str) -> None:
-        row, limit_s = self._rows[uuid], float(self._options.wait_timeout)
+        row, limit_s = self._rows.get(uuid), float(self._options.wait_timeout)
+        if row is None:  # it left the list while it was queued
+            return
         look = self._runtime.pulse.look(uuid, row.changed_at)
         try:
             data = None
@@ -83,8 +85,9 @@ class SendSensors:
                     data = await look.read_sensors(limit_s)
             if data is None:
                 data = await self._lane.in_worker(self._read_in_task, uuid, limit_s)
-        except errors.BmcQueueTimeout as queued:
+        except (errors.BmcQueueTimeout, errors.NoFreeConductorWorker) as queued:
             LOG.debug("node %s: left to the next pass: %s", uuid, queued)
+            return
         except (errors.NodeNotFound, errors.NodeLocked, errors.UnsupportedDriverExtension) as no:
             self._runtime.sensors.drop(uuid)
             LOG.debug("node %s: no sensor data: %s", uuid, no)

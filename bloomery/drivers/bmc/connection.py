@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import httptools
 
 _CHUNK: Final = 1 << 16
-_MOST_BYTES: Final = 4 << 20  # of an answer
+_MOST_BYTES: Final = 4 << 20  # of an answer with its headers
 _BLOCKED: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -145,14 +145,19 @@ class Connection:
                     self.ended_at = self._loop.time()  # or the BMC talks unasked
                     self.close()
                 elif data:
+                    self._size += len(data)
+                    if self._size > _MOST_BYTES:
+                        why = f"an answer of more than {_MOST_BYTES >> 20} MiB"
+                        self._fail(NotUnderstood(why))
+                        break
                     parser.feed_data(data)
                     if waiter.done():
-                        return
+                        break
                     self._heard_at = self._loop.time()
                 else:
                     self._ended()
         except _BLOCKED:
-            return
+            pass
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as odd:
             self._fail(NotUnderstood(str(odd)))
         except OSError as exc:
@@ -192,9 +197,6 @@ class Connection:
         self._answer.keeps_alive = self._parser.should_keep_alive()
 
     def on_body(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._size > _MOST_BYTES:
-            raise NotUnderstood(f"an answer of more than {_MOST_BYTES >> 20} MiB")
         self._body.append(part)
 
     def on_message_complete(self) -> None:

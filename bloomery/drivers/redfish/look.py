@@ -193,11 +193,14 @@ class RedfishLook:
         loop = asyncio.get_running_loop()
         until = loop.time() + limits.all_s
         answer = await connection.request(head, limits.silence.seconds, until)
+        if self._release is None:  # closed meanwhile
+            connection.close()
+            return answer
         self._connection = connection
         self._used_at = loop.time()
-        told = KEEP_ALIVE.search(answer.headers.get(b"keep-alive", b"").decode("latin-1"))
-        if told is not None:
-            self._idle_s = min(self._idle_s, float(told[1]))
+        limit = KEEP_ALIVE.search(answer.headers.get(b"keep-alive", b"").decode("latin-1"))
+        if limit is not None:
+            self._idle_s = min(self._idle_s, float(limit[1]))
         if connection.is_open and connection.is_tls and self._idle_s < math.inf:
             self._touching = loop.call_later(self._idle_s * _EARLY, self._begin_touch)
         elif connection.is_open:

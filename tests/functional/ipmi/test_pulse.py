@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.drivers.ipmi import tool
-from tests.kit.clock import HandClock
-from tests.kit.waiting import wait_for
+from tests.kit.machines.power_watch import PowerWatch
 
 
-class Watch:
-    """Power syncs of one node, which a look has begun to read; ``commands``: ipmitool's since."""
+class Watch(PowerWatch):
+    """``commands``: ipmitool's since the node was watched."""
 
     def __init__(self, stage, machine, monkeypatch, *, is_forced=True):
-        self.stage, self.machine, self.clock = stage, machine, HandClock()
-        stage.site.service.periodics.stop()
-        self.node = stage.enrol(driver="ipmi", driver_info=machine.driver_info)
-        stage.ask(self.node, "manage")
-        stage.wait_for(self.node, "manageable")
-        runtime = stage.site.runtime
-        conductor = dataclasses.replace(
-            runtime.conf.conductor, force_power_state_during_sync=is_forced
+        super().__init__(
+            stage, "ipmi", machine.driver_info, force_power_state_during_sync=is_forced
         )
-        conf = dataclasses.replace(runtime.conf, conductor=conductor)
-        self.sync = PowerSync(
-            dataclasses.replace(runtime, conf=conf, timers=self.clock), clock=self.clock
-        )
-        self.run(2)
-        self.commands, run = [], tool.run
+        self.machine, self.commands, run = machine, [], tool.run
 
         def recorded(own, arguments, **more):
             self.commands.append(" ".join(arguments))
             return run(own, arguments, **more)
 
         monkeypatch.setattr(tool, "run", recorded)
-
-    def run(self, times=1):
-        for _ in range(times):
-            self.sync.run()
-            self.rest()
-
-    def rest(self):
-        wait_for(lambda: self.sync.is_idle, "the look to end")
-        self.stage.wait_until_free(self.node)
-
-    @property
-    def row(self):
-        return self.stage.site.node(self.node)
 
 
 @pytest.fixture

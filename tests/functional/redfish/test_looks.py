@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from unittest.mock import Mock
 
 import pytest
 
 from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.conductor.task_manager import TaskManager
-from tests.functional.redfish.conftest import manageable
-from tests.kit.clock import HandClock
+from bloomery.drivers.bmc.connection import Connection
+from bloomery.drivers.redfish import look as redfish_look
+from bloomery.lab.bmc import Rules
+from bloomery.lab.tls import certificate
+from tests.kit.machines.power_watch import PowerWatch
 from tests.kit.waiting import wait_for
 
 INTERVAL_S = 120
 
 
-class Watch:
-    """Power syncs of one node, which looks have begun to read; ``tasks``: how many there were."""
+class Watch(PowerWatch):
+    """``tasks``: how many there were since the node was watched."""
 
     def __init__(self, stage, machine, monkeypatch, **driver_info):
-        self.stage, self.machine, self.clock, self.tasks = stage, machine, HandClock(), 0
-        stage.site.service.periodics.stop()
-        self.node = manageable(stage, machine, **driver_info)
-        conductor = dataclasses.replace(
-            stage.site.runtime.conf.conductor, sync_power_state_interval=INTERVAL_S
-        )
-        conf = dataclasses.replace(stage.site.runtime.conf, conductor=conductor)
-        self.runtime = dataclasses.replace(stage.site.runtime, conf=conf, timers=self.clock)
-        self.sync = PowerSync(self.runtime, clock=self.clock)
-        self.run(2)
+        own = machine.driver_info | driver_info
+        super().__init__(stage, "redfish", own, sync_power_state_interval=INTERVAL_S)
+        self.machine, self.tasks = machine, 0
         made = TaskManager.__init__
 
         def counted(task, *args, **more):
@@ -36,16 +34,6 @@ class Watch:
             made(task, *args, **more)
 
         monkeypatch.setattr(TaskManager, "__init__", counted)
-
-    def run(self, times=1):
-        for _ in range(times):
-            self.sync.run()
-            wait_for(lambda: self.sync.is_idle, "the look to end")
-            self.stage.wait_until_free(self.node)
-
-    @property
-    def row(self):
-        return self.stage.site.node(self.node)
 
 
 @pytest.fixture
@@ -197,3 +185,50 @@ def test_a_changed_node_keeps_its_look_and_connection_where_the_bmc_is_the_same(
     assert watch.tasks == 1, "it reads the row, and asks nothing"
     counted = watch.machine.bmc.counted()
     assert (counted["requests"], counted["connections"]) == (asked + 1, connections)
+
+
+def test_looks_are_kept_for_longer_than_an_interval(watch, monkeypatch):
+    """However long that is: nobody looks between two passes."""
+    monkeypatch.setattr(watch.sync, "_interval_s", 3 * 3600.0)
+    looked_at = time.monotonic() + 3.5 * 3600
+    monkeypatch.setattr("bloomery.conductor.pulse.time", Mock(monotonic=lambda: looked_at))
+    watch.runtime.pulse.drop_unused(watch.sync.unused_s)
+    assert watch.runtime.pulse.former(watch.node) is not None
+
+
+def test_a_look_that_is_closed_while_it_reads_keeps_no_connection(watch, monkeypatch):
+    look, request, before = watch.runtime.pulse.former(watch.node), Connection.request, []
+
+    async def closing(connection, *args):
+        look.close()
+        before.append(Connection.count)
+        return await request(connection, *args)
+
+    monkeypatch.setattr(Connection, "request", closing)
+    watch.run()
+    assert before == [1], "the look had its connection"
+    assert Connection.count == 0
+
+
+def test_a_connection_is_used_before_its_bmc_would_end_it(stage, make_rack, monkeypatch, tmp_path):
+    """Once a BMC was seen to end an idle one; with TLS, as a new one costs much there."""
+    monkeypatch.setattr(redfish_look, "_KEPT_S", 0.1)
+    tls = certificate(tmp_path)
+    rack = make_rack(power_s=0.1, tls=tls, rules=Rules(idle_s=0.4))
+    machine = rack.machines[0]
+    watch = Watch(stage, machine, monkeypatch, redfish_verify_ca=str(tls[0]))
+    wait_for(lambda: not Connection.count, "the BMC to end the idle connection")
+    watch.run()
+    requests = machine.bmc.counted()["requests"]
+    wait_for(lambda: machine.bmc.counted()["requests"] > requests, "the look to use it again")
+    assert watch.tasks == 0
+
+
+def test_no_connection_is_kept_where_the_option_says_so(stage, machine, monkeypatch):
+    redfish = dataclasses.replace(stage.site.runtime.conf.redfish, connection_idle_time=0)
+    access = stage.site.runtime.registry.interfaces["power"]["redfish"].access
+    monkeypatch.setattr(access, "conf", dataclasses.replace(access.conf, redfish=redfish))
+    watch = Watch(stage, machine, monkeypatch)
+    before = machine.bmc.counted()["connections"]
+    watch.run(3)
+    assert (machine.bmc.counted()["connections"], watch.tasks) == (before + 3, 0)

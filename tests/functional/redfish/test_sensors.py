@@ -89,6 +89,15 @@ def test_a_silent_bmc_loses_its_gauges_and_is_counted(stage, machine, poll, sent
     assert (len(sent), gauges(stage)) == (1, {})
 
 
+def test_a_node_that_leaves_the_list_while_it_is_queued_is_left_out(stage, machine, poll, caplog):
+    node = manageable(stage, machine)
+    job = poll()
+    job._rows.clear()
+    job._lane.put(node)
+    wait_for(lambda: job.is_idle, "the poll to end")
+    assert "poll failed" not in caplog.text
+
+
 def test_hardware_without_sensors_is_left_alone(make_site) -> None:
     from tests.kit.servers.stories import Stage
 

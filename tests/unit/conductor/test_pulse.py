@@ -281,3 +281,33 @@ def test_a_pulse_that_stops_closes_its_looks():
     pulse.call(lambda: pytest.fail("it runs nothing afterwards"))
     assert pulse.missing() == []
     workers.stop()
+
+
+def test_dead_bmcs_hold_up_no_living_one(pulse):
+    """Three of ten thousand wait for answers that do not come."""
+    seen, never = [], asyncio.Event()
+
+    async def poll(uuid):
+        if int(uuid) % 10 < 3:
+            await never.wait()
+        seen.append(uuid)
+
+    lane = Lane(pulse, poll, most=1)
+    lane.walk([str(number) for number in range(10_000)])
+    wait_for(lambda: len(seen) == 7000, "all the living ones")
+    assert len(lane) == 3000
+    pulse.call(never.set)
+    polled(lane)
+
+
+def test_a_look_that_fails_to_close_leaves_the_others_closed(pulse, caplog):
+    class Stuck(Closed):
+        def close(self):
+            raise RuntimeError("no running event loop")
+
+    closed = Closed()
+    pulse.keep("a", None, Stuck())
+    pulse.keep("b", None, closed)
+    pulse.call(lambda: None)
+    pulse.stop()
+    assert closed.is_closed

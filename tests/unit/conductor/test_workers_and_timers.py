@@ -147,3 +147,36 @@ def test_a_caller_may_take_the_place_of_the_thread():
     now[0] = 104
     assert (timers.call_next(), timers.call_next()) == (True, False)
     assert (calls, timers.due_at()) == (["early"], 105)
+
+
+# ------------------------------------------------------------------------------------ each
+
+
+def test_each_node_is_worked_on_once_and_a_failure_ends_no_other(caplog):
+    workers, seen = Workers(4), []
+
+    def work(uuid):
+        seen.append(uuid)
+        if uuid == "b":
+            raise RuntimeError("a bug")
+
+    workers.each(["a", "b", "c"], work, most=2)
+    workers.stop()
+    assert sorted(seen) == ["a", "b", "c"]
+    assert "node b: " in caplog.text
+
+
+def test_without_a_free_worker_the_calling_thread_works_on_each_node():
+    workers, threads = Workers(2), []
+    with workers.slot(), workers.slot():
+        workers.each(["a", "b"], lambda _: threads.append(threading.get_ident()), most=2)
+    assert threads == [threading.get_ident()] * 2
+    workers.stop()
+
+
+def test_each_returns_once_nothing_has_ended_for_its_patience():
+    workers, may_end = Workers(2), threading.Event()
+    workers.each(["slow"], lambda _: may_end.wait(20), most=1, patience_s=0.01)
+    assert workers.busy == 1, "it goes on behind"
+    may_end.set()
+    workers.stop()

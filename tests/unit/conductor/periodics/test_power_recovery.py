@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.conductor.periodics.power_recovery import PowerRecovery
 from tests.kit.clock import HandClock
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
+from tests.kit.servers.stories import full_pool
 from tests.kit.waiting import wait_for
 
 INTERVAL_S = 300
@@ -205,6 +206,16 @@ def test_a_node_that_fails_again_is_asked_soon_again(site, bmc, recovery, clock)
     bmc.looks.clear()
     run(recovery, clock)
     assert bmc.looks == [node]
+
+
+def test_a_node_that_no_worker_asked_keeps_its_turn(site, bmc, recovery, clock):
+    faulty(site)
+    bmc.reads = UNREACHABLE
+    with full_pool(site):
+        run(recovery, clock)
+    assert recovery.lag_s() == pytest.approx(INTERVAL_S)
+    run(recovery, clock)
+    assert (len(bmc.looks), recovery.lag_s()) == (1, 0)
 
 
 def test_lag_is_how_late_the_oldest_turn_is(site, bmc, recovery, clock):

@@ -434,6 +434,18 @@ def test_lag_is_what_the_oldest_look_is_late(make_rack, bmc):
     assert rack.sync.lag_s() == 0
 
 
+def test_a_node_that_no_worker_looked_at_is_late(make_rack, bmc):
+    rack = make_rack(sync_power_state_interval=120, workers_pool_size=4)
+    rack.node()
+    rack.run()
+    rack.clock.turn(100)
+    with full_pool(rack.site):
+        rack.sync.run()
+        rack.settle()
+    rack.clock.turn(50)
+    assert rack.sync.lag_s() == pytest.approx(30)
+
+
 def test_a_row_that_breaks_everything_ends_no_pass(rack, bmc):
     broken, sound = rack.node(driver_info="[1"), rack.node()
     rack.sync.run()

@@ -118,6 +118,7 @@ BROKEN = {
     "two lengths": ([OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"], NotUnderstood),
     "another protocol": ([b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"],
                          NotUnderstood),
+    "headers without end": ([OK, *[b"X: " + b"x" * 60_000 + b"\r\n"] * 80], NotUnderstood),
     "too much": ([OK + b"Content-Length: 9000000\r\n\r\n" + b"x" * 4_200_000], NotUnderstood),
 }  # fmt: skip
 
