@@ -158,6 +158,12 @@ def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
             lambda: {(state,): float(n) for state, n in bmcs.count_by_state().items()},
         ),
         Gauge(
+            "pulse_breaks",
+            "How often the thread that looks at BMCs broke off, and began anew.",
+            (),
+            lambda: {(): float(conductor.runtime.pulse.breaks)},
+        ),
+        Gauge(
             "nodes_held", "Nodes that this conductor has locked.", (), lambda: {(): locks.in_use}
         ),
         Gauge(

@@ -57,7 +57,7 @@ class Pulse:
 
     def __init__(self, workers: Workers, clock: Callable[[], float] = time.monotonic) -> None:
         self.workers, self._clock = workers, clock
-        self.deaths = 0
+        self.breaks = 0
         self._mutex = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -157,7 +157,7 @@ class Pulse:
                 asyncio.set_event_loop(loop)
                 loop.run_forever()
             except BaseException as exc:  # noqa: BLE001  the supervisor of the thread
-                self.deaths += 1
+                self.breaks += 1
                 LOG.error("the pulse of BMCs broke off: %s", secrets.report(exc))  # noqa: TRY400
             self._end(loop)
             with self._mutex:

@@ -73,10 +73,11 @@ class Gateway:
             return state
 
     def count_by_state(self) -> dict[str, int]:
-        """Count the BMCs: answering, silent at the last call, or left alone."""
+        """Count the BMCs after their first call: answering, silent at the last one, left alone."""
         counts = {"answering": 0, "silent": 0, "left_alone": 0}
         for bmc in self.bmcs():
-            counts[bmc.state] += 1
+            if bmc.last_contact_at is not None or bmc.is_suspect:
+                counts[bmc.state] += 1
         return counts
 
     def bmcs(self) -> list[BmcState]:

@@ -247,7 +247,7 @@ def test_a_thread_that_breaks_off_is_told_and_goes_on(pulse, caplog, monkeypatch
         raise SystemExit("a fault of the loop itself")
 
     pulse.call(breaks)
-    wait_for(lambda: pulse.deaths, "the thread to break off")
+    wait_for(lambda: pulse.breaks, "the thread to break off")
     polled(lane)
     lane.walk(["a", "b"])
     polled(lane)

@@ -308,3 +308,10 @@ def test_a_refused_login_is_told_to_the_next_node_as_one(made, task):
     )
     with made.login(bmc, "another account", task):
         pass
+
+
+def test_a_bmc_whose_first_call_is_under_way_is_in_no_state_yet():
+    made = gateway.Gateway(Conf())
+    with made.guard("a", FakeTask({}), write=False):
+        assert sum(made.count_by_state().values()) == 0
+    assert made.count_by_state()["answering"] == 1
