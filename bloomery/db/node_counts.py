@@ -80,15 +80,20 @@ def count_surplus(conn: sa.Connection) -> int:
 
 
 def fold(conn: sa.Connection, *, at_most: int) -> int:
-    """Replace the oldest rows by their sums; return how many were replaced.
+    """Replace the rows of conditions with several by their sums; return how many were replaced.
 
-    Raises Conflict where another conductor does the same.
+    Ends with the condition that reaches ``at_most`` rows; 0: each condition has one row.  Raises
+    Conflict where another conductor does the same.
     """
     ids, nodes, arrivals = list[int](), Counter[Condition](), Counter[Condition]()
-    for row_id, *condition, more, new in conn.execute(_OLDEST.limit(at_most)):
-        ids.append(row_id)
-        nodes[Condition(*condition)] += more
-        arrivals[Condition(*condition)] += new
+    rows: dict[Condition, list[tuple[int, int, int]]] = {}
+    for row_id, *condition, more, new in conn.execute(_OLDEST):
+        rows.setdefault(Condition(*condition), []).append((row_id, more, new))
+    for each, of_one in rows.items():
+        if len(of_one) > 1 and len(ids) < at_most:
+            ids += [row_id for row_id, _, _ in of_one]
+            nodes[each] = sum(more for _, more, _ in of_one)
+            arrivals[each] = sum(new for _, _, new in of_one)
     for part in upserts.chunks(ids):
         if conn.execute(sa.delete(NODE_COUNTS).where(_T.id.in_(part))).rowcount != len(part):
             raise errors.Conflict(reason="another conductor sums the counts of nodes")

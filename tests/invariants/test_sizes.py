@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_593,  # one thread looks at all BMCs
-    "lines of the tests": 138_899,  # looks, whole and broken
+    "lines of the product": 117_598,  # one thread looks at all BMCs
+    "lines of the tests": 138_919,  # looks, whole and broken
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
     "lines of bloomery/cli": 8901,  # addresses of simulated BMCs, child nodes
     "lines of bloomery/cmd": 2151,  # gauges add up the counts of nodes
     "lines of bloomery/conductor": 11_030,  # the pulse, in place of lanes
     "lines of bloomery/conf": 1874,  # options of NATS
-    "lines of bloomery/db": 9136,  # a heartbeat asks whether a flow is parked
+    "lines of bloomery/db": 9141,  # a heartbeat asks whether a flow is parked
     "lines of bloomery/drivers": 16_820,  # looks, with HTTP and RMCP+ in one thread
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2085,

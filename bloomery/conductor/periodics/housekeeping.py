@@ -72,7 +72,7 @@ def fold_counts(runtime: ConductorRuntime) -> None:
             return
     with suppress(errors.Conflict):  # two lead for a moment
         fold = partial(node_counts.fold, at_most=_COUNTS_FOLDED)
-        while runtime.db.transact(fold) == _COUNTS_FOLDED:
+        while runtime.db.transact(fold) >= _COUNTS_FOLDED:
             pass
 
 

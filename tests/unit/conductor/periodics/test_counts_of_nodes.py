@@ -48,6 +48,26 @@ def test_all_rows_are_summed_in_several_transactions(quiet, monkeypatch):
     assert count_rows(quiet) < 40
 
 
+def test_more_conditions_than_one_transaction_takes_have_an_end(quiet, monkeypatch):
+    """Each node has an owner of its own: sums are as many rows as there are nodes."""
+    monkeypatch.setattr(housekeeping, "_COUNTS_FOLDED", 40)
+    calls, fold = [], node_counts.fold
+
+    def counted(conn, *, at_most):
+        calls.append(at_most)
+        assert len(calls) < 50, "it goes on for ever"
+        return fold(conn, at_most=at_most)
+
+    monkeypatch.setattr(node_counts, "fold", counted)
+    nodes = [quiet.enrol() for _ in range(housekeeping._LEAST_FOLDED + 50)]
+    for number, node in enumerate(nodes):
+        quiet.set(node, owner=f"p{number}")
+    housekeeping.fold_counts(quiet.runtime)
+    with quiet.db.read() as conn:
+        assert node_counts.count_surplus(conn) == 0
+        assert node_counts.compare(conn) == {}
+
+
 def test_lost_counts_are_corrected_and_logged_once(quiet, caplog):
     quiet.enrol()
     housekeeping.check_counts(quiet.runtime)
