@@ -28,6 +28,8 @@ _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _WANTS_ETAG: Final = (412, 428)
 _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttributeError)
+_OBJECTS: Final = "sushy's objects"  # a key of the wire's ``reads``
+_ROOT: Final = ""  # a key of them, where systems have their path
 
 
 class _Connector(sushy_connector.Connector):  # type: ignore[misc]
@@ -96,7 +98,8 @@ class RedfishClient:
     """A login at one BMC, shared by calls.
 
     Between calls it keeps connections and facts: the service root as compressed JSON, and the path
-    of the only system.  sushy's objects live as long as a call.
+    of the only system.  sushy's objects live as long as the answers that they were parsed from: an
+    attempt without writes.
     """
 
     __slots__ = ("_account", "_auth", "_connector", "_root", "_system", "wire")
@@ -110,6 +113,10 @@ class RedfishClient:
 
     def root(self) -> Any:
         """Return the service root, logged in; the BMC is asked for it once, and when in doubt."""
+        kept = self._objects.get(_ROOT)
+        if kept is not None:
+            self._auth.authenticate()
+            return kept
         account, known = self._account, self._root and zlib.decompress(self._root)
         with self.wire.knowing(urllib.parse.urljoin(account.address, account.root), known):
             root = sushy.Sushy(
@@ -120,12 +127,27 @@ class RedfishClient:
             )
         if known is None:
             self._root = zlib.compress(json_codec.dumps(root.json).encode())
+        self._objects[_ROOT] = root
         return root
 
     def system(self, account: Account) -> Any:
-        """Read a system again.  Within ``wire.during``."""
+        """Return a system, read anew in each attempt.  Within ``wire.during``."""
         root = self.root()
-        return root.get_system(self._path(account, root))
+        path = self._path(account, root)
+        system = self._objects.get(path)
+        if system is None:
+            system = root.get_system(path)
+            self._objects[path] = system
+        return system
+
+    @property
+    def _objects(self) -> dict[str, Any]:
+        """The objects of this attempt; a write drops them, and another login has its own."""
+        owner, objects = self.wire.reads.get(_OBJECTS, (None, None))
+        if owner is not self:
+            objects = {}
+            self.wire.reads[_OBJECTS] = self, objects
+        return objects
 
     def document(self, account: Account) -> Json:
         """Read a system's document again: sushy would parse it whole.  Within ``wire.during``."""

@@ -211,6 +211,11 @@ class Wire:
         return self._calls[threading.get_ident()]
 
     @property
+    def reads(self) -> Reads:
+        """What this thread's attempt has read; empty after a write."""
+        return self._thread_call.reads
+
+    @property
     def shows(self) -> str | tuple[str, str] | None:
         """The credential of this thread's requests."""
         return None if self._thread_call.is_bare else self.token or self.basic

@@ -224,6 +224,26 @@ def test_one_read_serves_all_questions_of_a_turn_until_something_is_changed(conf
     assert machine.bmc.requests == before + 4
 
 
+def test_an_attempt_has_one_system_until_it_writes_or_logs_in_elsewhere(task):
+    way, task.reads = access.of(Conf()), {}
+    system = way.read(task, lambda each: each)
+    assert way.read(task, lambda each: each) is system
+    assert system.root is way.read(task, lambda each: each.root)
+    way.change(task, boot_pxe)
+    written = way.read(task, lambda each: each)
+    assert written is not system
+    task.reads = {}
+    assert way.read(task, lambda each: each) is not written
+
+
+def test_a_system_is_never_that_of_a_login_that_ended(task, machine):
+    unkept = dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=0))
+    way, task.reads = access.of(unkept), {}
+    system = way.read(task, lambda each: each)
+    assert way.read(task, lambda each: each) is not system
+    assert machine.bmc.refused == 0
+
+
 def test_what_went_wrong_in_a_turn_is_read_again(conf, task, machine):
     way, task.reads = access.of(conf), {}
     machine.bmc.faults.add(kind="status", status=200, body={"Id": 5}, path="/Systems/")
