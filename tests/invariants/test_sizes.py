@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 117_625,  # one thread looks at all BMCs
+    "lines of the product": 117_624,  # one thread looks at all BMCs
     "lines of the tests": 138_939,  # looks, whole and broken
     "lines of bloomery": 3562,  # booleans are read without oslo.utils
     "lines of bloomery/api": 8587,  # the same
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_030,  # the pulse, in place of lanes
     "lines of bloomery/conf": 1874,  # options of NATS
     "lines of bloomery/db": 9141,  # a heartbeat asks whether a flow is parked
-    "lines of bloomery/drivers": 16_847,  # looks, with HTTP and RMCP+ in one thread
+    "lines of bloomery/drivers": 16_846,  # looks, with HTTP and RMCP+ in one thread
     "lines of bloomery/events": 1688,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2100,  # pci_device_alias in JSON

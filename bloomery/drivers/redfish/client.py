@@ -143,11 +143,10 @@ class RedfishClient:
     @property
     def _objects(self) -> dict[str, Any]:
         """The objects of this attempt; a write drops them, and another login has its own."""
-        owner, objects = self.wire.reads.get(_OBJECTS, (None, None))
-        if owner is not self:
-            objects = {}
-            self.wire.reads[_OBJECTS] = self, objects
-        return objects
+        kept: tuple[Any, dict[str, Any]] = self.wire.reads.get(_OBJECTS, (None, {}))
+        if kept[0] is not self:
+            kept = self.wire.reads[_OBJECTS] = self, {}
+        return kept[1]
 
     def document(self, account: Account) -> Json:
         """Read a system's document again: sushy would parse it whole.  Within ``wire.during``."""
