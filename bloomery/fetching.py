@@ -18,8 +18,13 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    import standardwebhooks
 
 SCHEMES: Final = {"http": 80, "https": 443}
 CHUNK: Final = 65_536
@@ -48,6 +53,11 @@ HEADERS: Final = {
     "Connection": "close",
     "User-Agent": "bloomery",
 }
+
+LEADS_HERE: Final = (
+    "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
+    "an operator may allow that with {option}"
+)
 
 
 class FetchRefused(Exception):
@@ -103,6 +113,55 @@ def is_own(entry: tuple[Any, ...]) -> bool:
     except OSError:  # no route, or no IPv6
         return False
     return bool(own[0] == there[0])
+
+
+class FetchFailed(Exception):
+    """The server gave no whole answer, with the reason: a repetition may help."""
+
+
+def reachable(
+    entries: Iterable[tuple[Any, ...]], option: str, *, allow_local: bool
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the results of ``getaddrinfo`` that may be called; ``option`` allows local ones.
+
+    Raises FetchRefused where all are local.
+    """
+    is_nowhere = True
+    for entry in entries:
+        if allow_local or not is_local(entry):
+            is_nowhere = False
+            yield entry
+    if is_nowhere:
+        raise FetchRefused(LEADS_HERE.format(option=option))
+
+
+def signed(
+    signer: standardwebhooks.Webhook, message_id: str, now: datetime, body: bytes
+) -> dict[str, str]:
+    """Return the headers of a POST of JSON, signed as in Standard Webhooks (HMAC-SHA256)."""
+    return {
+        **HEADERS,
+        "Content-Type": "application/json",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": signer.sign(message_id, now, body.decode()),
+    }
+
+
+def tls_context(trust: bool | str) -> ssl.SSLContext:
+    """Return a context for the system's CAs, for a file or folder of others, or for none: False.
+
+    Raises OSError for a path without certificates.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if isinstance(trust, str):
+        context.load_verify_locations(**{"capath" if Path(trust).is_dir() else "cafile": trust})
+    elif trust:
+        context.load_default_certs()
+    else:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 class Response(http.client.HTTPResponse):
@@ -217,6 +276,8 @@ class Connection(http.client.HTTPConnection):
             return f"the server's certificate is not trusted: {exc.verify_message}"
         if isinstance(exc, socket.gaierror | UnicodeError):
             return "the name of the server is not known"
+        if mismatch := explain_mismatch(str(exc)):
+            return mismatch
         if isinstance(exc, OSError):
             return exc.strerror or "the connection broke off"
         return "the server does not speak HTTP"
@@ -277,6 +338,31 @@ def shown(url: str) -> str:
         return "from that URL"
     host = parts.netloc.rpartition("@")[2]
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))[:200]
+
+
+def post(
+    url: urllib.parse.SplitResult,
+    body: bytes,
+    headers: Mapping[str, str],
+    addresses: Addresses,
+    limit_s: float,
+    context: ssl.SSLContext | None = None,
+) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """Return status, headers, and the beginning of the body of a 2xx answer.
+
+    Raises FetchRefused for a server that may not be called, FetchFailed.
+    """
+    connection, content = Connection(url, addresses, time.monotonic() + limit_s, context), b""
+    try:
+        connection.request("POST", target(url), body, headers)
+        with connection.getresponse() as answer:
+            if 200 <= answer.status < 300:
+                content = connection.content(answer, CHUNK)
+            return answer.status, answer.headers, content
+    except (OSError, http.client.HTTPException, ValueError) as exc:
+        raise FetchFailed(connection.why(exc, f"it took longer than {limit_s:g} s")) from exc
+    finally:
+        connection.end()
 
 
 def explain_mismatch(message: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -62,6 +63,25 @@ def boolean(value: Any, *, strict: bool = False, default: bool = False) -> bool:
         words = ", ".join(repr(each) for each in sorted(_TRUE + _FALSE))
         raise ValueError(f"Unrecognized value '{value}', acceptable values are: {words}")
     return default
+
+
+def trust(value: Any) -> bool | str:
+    """Return how certificates are verified: True, False, or by a file or folder of CAs.
+
+    Raises ValueError, which says what is allowed.
+    """
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be true, false, or a path")  # noqa: TRY004  as for any other value
+    try:
+        return boolean(value, strict=True)
+    except ValueError:
+        if Path(value).exists():
+            return value
+    raise ValueError(
+        f"must be true, false, or the path of a file or directory that exists, not {value!r}"
+    )
 
 
 def load_yaml(text: str | bytes) -> Any:

@@ -34,7 +34,7 @@ from bloomery.conf.api import Api, OsloPolicy
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.declare import options, read
 from bloomery.conf.default import LEAST_THREADS, NONE, Database, Default, JsonRpc
-from bloomery.conf.drivers import BmcOptions, Console, Fake, Ipmi, Redfish, SensorData
+from bloomery.conf.drivers import BmcOptions, Console, Fake, Ipmi, Redfish, SensorData, WebhookPower
 from bloomery.conf.engine import Engine, Orchestration
 from bloomery.conf.inspection import AutoDiscovery, InspectionRules, Inspector, Inventory
 from bloomery.conf.notifications import Audit, Events, OsloMessagingNotifications, Tracing
@@ -85,6 +85,7 @@ class Conf:
     sensor_data: SensorData = field(default_factory=SensorData)
     ssl: Ssl = field(default_factory=Ssl)
     tracing: Tracing = field(default_factory=Tracing)
+    webhook: WebhookPower = field(default_factory=WebhookPower)
 
     @property
     def serving_threads(self) -> int:

@@ -1,4 +1,4 @@
-"""[bmc], [redfish], [ipmi], [fake], [console] and [sensor_data]: how drivers reach machines."""
+"""[bmc], [redfish], [ipmi], [webhook] and others: how drivers reach machines."""
 
 from __future__ import annotations
 
@@ -137,6 +137,19 @@ class Ipmi:
         (),
         "cipher suites for nodes without one, tried from the last to the first; empty: ipmitool "
         "chooses",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookPower:
+    timeout: int = option(10, "seconds that a power webhook may take to answer", least=1, most=60)
+    verify_ca: str = option(
+        "True",
+        "verify the certificates of power webhooks: True, False, or a file or folder of CAs; "
+        "driver_info overrides it",
+    )
+    allow_local: bool = option(
+        False, "let power webhooks reach loopback, link-local and cloud metadata addresses"
     )
 
 

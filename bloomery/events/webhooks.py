@@ -9,7 +9,6 @@ not shrink (``trimmer``): it keeps no old events until it is activated again.
 
 from __future__ import annotations
 
-import http.client
 import logging
 import threading
 import time
@@ -36,7 +35,6 @@ LOG = logging.getLogger(__name__)
 _POLL_S: Final = 5.0  # for changes by other processes
 _NOTE_S: Final = 5.0  # the least time between two notes of success
 _LANES: Final = 4  # objects whose events are sent to one address in parallel
-_MOST_READ: Final = 65_536  # of an answer, whose content is ignored
 
 
 class DeliveryFailed(Exception):
@@ -64,20 +62,12 @@ class WebhookSink:
         if not self._selection.takes(event):
             return
         body, headers = signed(self._signer, event, datetime.now(UTC))
-        until_s = time.monotonic() + self._conf.webhook_timeout
-        connection = fetching.Connection(self._url, self._addresses, until_s)
         try:
-            connection.request("POST", fetching.target(self._url), body, headers)
-            with connection.getresponse() as answer:
-                if 200 <= (status := answer.status) < 300:
-                    connection.content(answer, _MOST_READ)
-        except fetching.FetchRefused as exc:
+            status, _, _ = fetching.post(
+                self._url, body, headers, self._addresses, self._conf.webhook_timeout
+            )
+        except (fetching.FetchRefused, fetching.FetchFailed) as exc:
             raise DeliveryFailed(str(exc)) from exc
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            too_slow = f"it took longer than {self._conf.webhook_timeout} s"
-            raise DeliveryFailed(connection.why(exc, too_slow)) from exc
-        finally:
-            connection.end()
         if not 200 <= status < 300:
             raise DeliveryFailed(f"the server answers {status}")
         now = time.monotonic()
@@ -93,11 +83,8 @@ class WebhookSink:
             LOG.warning("webhook %s: parked after %d failures in a row: %s", uuid, most, error)
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
-        entries = list(fetching.resolved(host, port))
-        allowed = [entry for entry in entries if not fetching.is_local(entry)]
-        if not allowed and not self._conf.webhook_allow_local:
-            raise fetching.FetchRefused(webhook_model.LEADS_HERE)
-        yield from entries if self._conf.webhook_allow_local else allowed
+        entries, allow_local = fetching.resolved(host, port), self._conf.webhook_allow_local
+        return fetching.reachable(entries, webhook_model.OPTION, allow_local=allow_local)
 
     def close(self) -> None:
         return
@@ -108,13 +95,7 @@ def signed(
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers; repetitions have the same id."""
     body = selections.message(event)
-    return body, {
-        **fetching.HEADERS,
-        "Content-Type": "application/json",
-        "webhook-id": event.message_id,
-        "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": signer.sign(event.message_id, now, body.decode()),
-    }
+    return body, fetching.signed(signer, event.message_id, now, body)
 
 
 class Readers(Protocol):

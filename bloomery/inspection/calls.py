@@ -125,17 +125,10 @@ class Caller:
             raise FetchRefused(f"the server answers {answer.status}")
 
     def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the allowed addresses of ``host``."""
-        nowhere = True
-        for entry in self.resolve(host, port):
-            if self.conf.api_call_allow_local or not fetching.is_local(entry):
-                nowhere = False
-                yield entry
-        if nowhere:
-            raise FetchRefused(
-                "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
-                "an operator may allow that with [inspection_rules]api_call_allow_local"
-            )
+        return fetching.reachable(
+            self.resolve(host, port), "[inspection_rules]api_call_allow_local",
+            allow_local=self.conf.api_call_allow_local,
+        )  # fmt: skip
 
 
 def _checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:

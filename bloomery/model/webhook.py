@@ -26,6 +26,10 @@ MOST_TEXT: Final = 255
 MOST_URL: Final = 2048
 _SECRET_BYTES: Final = (24, 64)
 _PREFIX: Final = "whsec_"
+SECRET_SIZE: Final = (
+    f"{_SECRET_BYTES[0]} to {_SECRET_BYTES[1]} bytes in base64 are needed, after {_PREFIX} or "
+    "without it"
+)
 WRITABLE: Final = ("description", "object_uuid", "secret", "state", "type", "url")
 
 
@@ -76,17 +80,14 @@ def is_webhook(sink: str) -> bool:
     return sink.startswith(SINK_PREFIX)
 
 
-LEADS_HERE: Final = (
-    "it leads to the machine itself, to a link-local address or to a cloud's metadata; "
-    "an operator may allow that with [events]webhook_allow_local"
-)
+OPTION: Final = "[events]webhook_allow_local"  # allows addresses of this host and its link
 
 
 def check_reach(values: Mapping[str, Any]) -> None:
     """Raise Invalid for a forbidden numeric address; names are resolved later."""
     url = values.get("url")
     if url and any(map(fetching.is_reserved, fetching.numeric(fetching.checked(url)))):
-        raise errors.Invalid(reason=f"cannot use url: {LEADS_HERE}")
+        raise errors.Invalid(reason=f"cannot use url: {fetching.LEADS_HERE.format(option=OPTION)}")
 
 
 def check_url(url: Any) -> str:
@@ -106,17 +107,19 @@ def check_url(url: Any) -> str:
 
 def check_secret(secret: Any) -> str:
     """Return the secret.  Raises Invalid, which does not repeat it."""
+    if not is_secret(secret):
+        raise errors.Invalid(reason=f"cannot use secret: {SECRET_SIZE}")
+    return str(secret)
+
+
+def is_secret(secret: Any) -> bool:
+    """Return whether a text can sign, as ``SECRET_SIZE`` says."""
     least, most = _SECRET_BYTES
     try:
         size = len(base64.b64decode(str(secret).removeprefix(_PREFIX), validate=True))
     except (binascii.Error, ValueError):
-        size = 0
-    if not least <= size <= most:
-        raise errors.Invalid(
-            reason=f"cannot use secret: {least} to {most} bytes in base64 are needed, after "
-            f"{_PREFIX} or without it",
-        )
-    return str(secret)
+        return False
+    return least <= size <= most
 
 
 def check_type(event_type: Any) -> str | None:

@@ -188,7 +188,7 @@ def configuration(answers: Answers) -> str:
         }
         api["enable_ssl_api"] = ("true serves TLS, with cert_file and key_file", "false")
     default["enabled_hardware_types"] = (
-        "hardware types: fake-hardware, redfish, idrac, ipmi, manual-management",
+        "hardware types: fake-hardware, redfish, idrac, ipmi, manual-management, webhook",
         ",".join(answers.hardware),
     )
     if answers.transport:

@@ -148,19 +148,11 @@ class AgentClient:
 
         Raises OSError, which names the file of certificates.
         """
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if isinstance(self._trust, str):
-            try:
-                context.load_verify_locations(self._trust)
-            except OSError as exc:
-                why = f"its certificate in {self._trust} cannot be read: {exc.strerror}"
-                raise OSError(exc.errno, why) from exc
-        elif self._trust:
-            context.load_default_certs()
-        else:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        try:
+            return fetching.tls_context(self._trust)
+        except OSError as exc:
+            why = f"its certificate in {self._trust} cannot be read: {exc.strerror}"
+            raise OSError(exc.errno, why) from exc
 
     def _why(self, exc: Exception) -> str:
         """Return a short reason why there was no answer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors, parsing
@@ -128,17 +127,7 @@ def _system(info: Mapping[str, Any]) -> str | None:
 
 
 def _verify(info: Mapping[str, Any], conf: Redfish) -> bool | str:
-    value = info.get("redfish_verify_ca", conf.verify_ca)
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str):
-        raise _wrong("redfish_verify_ca", "must be true, false, or a path")
     try:
-        return parsing.boolean(value, strict=True)
-    except ValueError:
-        if Path(value).exists():
-            return value
-    raise _wrong(
-        "redfish_verify_ca",
-        f"must be true, false, or the path of a file or directory that exists, not {value!r}",
-    )
+        return parsing.trust(info.get("redfish_verify_ca", conf.verify_ca))
+    except ValueError as exc:
+        raise _wrong("redfish_verify_ca", str(exc)) from None
