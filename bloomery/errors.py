@@ -615,6 +615,16 @@ class NodeAssociated(Conflict):
     text = "Node {node} is associated with instance {instance}."
 
 
+class NodeHasInstance(Conflict):
+    """The order would leave an instance without a record: ask with force if that is meant."""
+
+    code = "node.has_instance"
+    text = (
+        "cannot forget node {node}: {instance} is on it, and would go on without a record; "
+        "undeploy the node first, or ask with force"
+    )
+
+
 class InstanceAssociated(Conflict):
     code = "instance.associated"
     text = (

@@ -461,6 +461,10 @@ ENDPOINTS: Final = (
         body=schemas.PAST,
     ),
     Endpoint(
+        "PUT", "/ext/v1/nodes/{node}/forget", extensions.forget_node, "baremetal:node:forget",
+        202, query=extensions.FORCE,
+    ),
+    Endpoint(
         "POST", "/ext/v1/nodes:batch", extensions.enrol, bulk.ENROL_RULE, body=schemas.ENROL
     ),
     Endpoint("POST", "/ext/v1/nodes:act", extensions.act, bulk.ACT_RULE, body=schemas.ACT),
@@ -474,7 +478,7 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "PUT", "/ext/v1/conductors/{conductor}/drain", extensions.drain,
-        "baremetal:conductor:drain", 202, query=extensions.DRAIN,
+        "baremetal:conductor:drain", 202, query=extensions.FORCE,
     ),
     Endpoint(
         "GET", "/ext/v1/events", site.list_events, "baremetal:events:list", query=site.EVENTS,

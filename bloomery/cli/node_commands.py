@@ -362,6 +362,21 @@ def delete(find: Find, nodes: tuple[str, ...], yes: bool, as_json: bool) -> None
     orders.end()
 
 
+@node.command()
+@NODES
+@click.option("--force", is_flag=True, help="Also nodes with an instance, which goes on running.")
+@groups.YES
+@groups.AS_JSON
+@click.pass_obj
+def forget(find: Find, nodes: tuple[str, ...], force: bool, yes: bool, as_json: bool) -> None:
+    """End all work on nodes, and remove their records; power and disks stay as they are."""
+    groups.confirm(f"Forget {_listed(nodes)}, whatever is done there now?", yes=yes)
+    orders = Orders(find(), nodes, "forget", Watching(as_json=as_json))
+    query = "?force=true" if force else ""
+    orders.send(lambda to, path: to.put(f"/ext{path}/forget{query}", None))
+    orders.end()
+
+
 # ------------------------------------------------------------------------------------- helpers
 
 

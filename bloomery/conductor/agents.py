@@ -104,17 +104,6 @@ def _store_certificate(task: TaskManager, text: str) -> None:
     task.node.driver_internal_info[_CERTIFICATE] = str(path)
 
 
-def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
-    """Remove the certificate of a deleted node; log a warning where that fails."""
-    folder = runtime.conf.agent.certificates_path
-    if folder is None:
-        return
-    try:
-        (Path(folder) / f"{node_uuid}.crt").unlink(missing_ok=True)
-    except OSError as exc:
-        LOG.warning("node %s: cannot remove its agent's certificate: %s", node_uuid, exc)
-
-
 # --------------------------------------------------------------------------------- heartbeats
 
 

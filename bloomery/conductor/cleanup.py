@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from bloomery import clock, errors, secrets
 from bloomery.conductor.phase import FlowFailure
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import substeps
@@ -79,6 +81,17 @@ def power_off(task: TaskManager) -> str | None:
     if task.node.disable_power_off:
         return None
     return tidy(task, lambda task: task.driver.power.set_power_state(task, Power.OFF))
+
+
+def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
+    """Remove the certificate of a deleted node; log a warning where that fails."""
+    folder = runtime.conf.agent.certificates_path
+    if folder is None:
+        return
+    try:
+        (Path(folder) / f"{node_uuid}.crt").unlink(missing_ok=True)
+    except OSError as exc:
+        LOG.warning("node %s: cannot remove its agent's certificate: %s", node_uuid, exc)
 
 
 # ------------------------------------------------- driver_internal_info (spec: what is cleared)

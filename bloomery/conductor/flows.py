@@ -14,6 +14,7 @@ from bloomery.conductor import (
     deployments,
     enrollment,
     power,
+    removal,
     rescue,
     runner,
     servicing,
@@ -283,6 +284,6 @@ PHASES: Final[dict[str, Phase]] = {
         cleaning.CLEAN,
         deployments.DEPLOY, deployments.UNDEPLOY, servicing.SERVICE, rescue.RESCUE,
         rescue.UNRESCUE, power.POWER, power.BOOT_SETTINGS, console.CONSOLE,
-        virtual_media.VIRTUAL_MEDIA, vendor_passthru.VENDOR, ABORT,
+        virtual_media.VIRTUAL_MEDIA, vendor_passthru.VENDOR, removal.FORGET, ABORT,
     )
 }  # fmt: skip

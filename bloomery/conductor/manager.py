@@ -20,6 +20,7 @@ from bloomery.conductor import (
     nodes,
     power,
     records,
+    removal,
     vendor_passthru,
     verbs,
     virtual_media,
@@ -50,6 +51,7 @@ class ConductorManager:
     create_node = _method(nodes.create)
     update_node = _method(nodes.update)
     destroy_node = _method(nodes.destroy)
+    forget_node = _method(removal.forget)
     set_maintenance = _method(nodes.set_maintenance)
     add_node_traits = _method(nodes.add_traits)
     remove_node_traits = _method(nodes.remove_traits)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import agents, allocations, bmc_sharing, console, row_updates, task_manager
+from bloomery.conductor import allocations, bmc_sharing, cleanup, console, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
@@ -162,7 +162,7 @@ def destroy(context: Context, node_uuid: str) -> None:
                 task.save(
                     allocation_gone, lambda conn: nodes.delete(conn, node_uuid), event, release=True
                 )
-    agents.drop_certificate(context.runtime, node_uuid)
+    cleanup.drop_certificate(context.runtime, node_uuid)
 
 
 def _check_deletable(context: Context, node: Node) -> None:

@@ -134,19 +134,21 @@ def start(
     phase: Phase,
     step: Step,
     *journal: Write,
+    first: Sequence[Write] = (),
     before: Sequence[Step] = (),
     undo: Callable[[Exception, Flow], None] | None = None,
 ) -> None:
     """Begin a flow of one step that keeps the provision state.
 
     The error of an earlier order goes, unless it explains the state; the history has it.
-    ``before``: steps on other nodes that must be done first.  ``undo`` is called if no worker
-    starts; by default the failure is written as the phase's ``fail`` does.
+    ``first``: writes before those of the flow's rows.  ``before``: steps on other nodes that must
+    be done first.  ``undo`` is called if no worker starts; by default the failure is written as the
+    phase's ``fail`` does.
     """
     flow = plan(task, phase, [*before, step])
     if task.node.provision_state not in states.STATES_OF_ERRORS:
         task.node.last_error = None
-    task.save(*flow.opening, *journal)
+    task.save(*first, *flow.opening, *journal)
     task.set_spawn_error_hook(undo or _fail_unstarted, flow)
     task.spawn_after(launch, slot, flow)
 

@@ -123,6 +123,9 @@ class TaskManager:
     ``late``: the reservation comes with the first write or the first check of the lock.  They raise
     ``locks.NodeChanged`` if the node is not as it was read; then acquire it again, not late.
 
+    ``takes_over``: take the node from whoever holds it, without a queue, if this check of the node
+    raises nothing; the former holder then fails with LockLost.
+
     Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint, with everything
     released.
     """
@@ -155,6 +158,7 @@ class TaskManager:
         insists: bool = False,
         budget_s: float | None = None,
         late: bool = False,
+        takes_over: Callable[[Node], None] | None = None,
     ) -> None:
         self.context = context
         self.runtime = context.runtime
@@ -172,6 +176,8 @@ class TaskManager:
                     self._take(nodes.get(conn, self.node_id))
             elif late:
                 self._lock_late()
+            elif takes_over is not None:
+                self._hold(self._reserve(takes_over))
             else:
                 self._lock()
             if load_driver:
@@ -244,11 +250,14 @@ class TaskManager:
         node = self.context.wait_in_queue(
             self.node_id, self._reserve, retry=self._retry, patient=self._patient
         )
-        self._has_lock = self._reserved = True
+        self._has_lock = True
+        self._hold(node)
+
+    def _hold(self, node: Node) -> None:
+        self._reserved, self.shared = True, False
         self._guard = locks.Guard(
             node_uuid=node.uuid, holder=self.runtime.host, generation=node.lock_generation,
         )  # fmt: skip
-        self.shared = False
         self._take(node)
 
     def _lock_late(self) -> None:
@@ -272,13 +281,13 @@ class TaskManager:
             raise locks.locked(nodes.from_row(row))
         return row
 
-    def _reserve(self) -> Node:
+    def _reserve(self, takes_over: Callable[[Node], None] | None = None) -> Node:
         lease, host = self.runtime.lease, self.runtime.host
         began, incarnation = lease.now(), lease.incarnation
         node = self.runtime.db.transact(
             functools.partial(
                 locks.reserve, uuid=self.node_id, holder=host, purpose=self._purpose,
-                incarnation=incarnation,
+                incarnation=incarnation, takes_over=takes_over,
             )
         )  # fmt: skip
         self._confirmed_at, self._incarnation = began, incarnation

@@ -8,7 +8,7 @@ A conductor that was declared dead and comes back fails there with LockLost.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -94,15 +94,25 @@ def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update
 
 
 def reserve(
-    conn: sa.Connection, uuid: str, *, holder: str, purpose: str, incarnation: str | None = None
+    conn: sa.Connection,
+    uuid: str,
+    *,
+    holder: str,
+    purpose: str,
+    incarnation: str | None = None,
+    takes_over: Callable[[Node], None] | None = None,
 ) -> Node:
     """Take the exclusive lock on one node, or raise NodeLocked with its holder.
 
     One UPDATE decides; nothing is read first.  Returns the node as it is under the lock; its
     ``lock_generation`` guards every later write.  ``incarnation``: of the conductor ``holder``,
-    which must still be current; None where no conductor is registered. Raises NodeLocked,
-    NodeNotFound; LockLost for an incarnation that is over.
+    which must still be current; None where no conductor is registered.  ``takes_over``: free the
+    node from its holder first, unless this check of it raises.  Raises NodeLocked, NodeNotFound;
+    LockLost for an incarnation that is over.
     """
+    if takes_over is not None:
+        takes_over(nodes.get_for_update(conn, uuid))
+        conn.execute(sa.update(NODES).where(_T.uuid == uuid).values(FREE))
     values = {"ident": uuid, "holder": holder, "purpose": purpose[:255], "at": rows.now()}
     if incarnation is None:
         won = conn.execute(_RESERVE, values).rowcount

@@ -322,6 +322,12 @@ def delete(ctx: Context, ident: str) -> None:
     lookup.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
 
 
+def forget(ctx: Context, ident: str, *, force: bool = False) -> None:
+    """Order the end of all work on a node, and the removal of its record."""
+    node = policy.get_node(ctx, ident, "baremetal:node:forget")
+    lookup.conductor_of(ctx, node).forget_node(ctx.request, node.uuid, force)
+
+
 # --------------------------------------------------------------------------------- maintenance
 
 

@@ -118,6 +118,7 @@ _NODE: Final = (
     ("disable_cleaning", _ADMIN, "Switch automated cleaning of a node off"),
     ("delete", _ADMIN, "Delete a node of any owner"),
     ("delete:self_owned_node", f"role:admin and {_OWNER}", "Delete a node of the caller's project"),
+    ("forget", _ADMIN, "End all work on a node, and remove its record alone"),
     ("validate", OPERATOR, "Validate the settings of a node's interfaces"),
     ("set_maintenance", OPERATOR, "Begin maintenance"),
     ("clear_maintenance", OPERATOR, "End maintenance"),

@@ -1,4 +1,4 @@
-"""The contract between callers and conductors: version 1.2.
+"""The contract between callers and conductors: version 1.3.
 
 A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
 lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
-VERSION: Final = "1.2"
+VERSION: Final = "1.3"
 RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
@@ -68,6 +68,13 @@ class Records(Protocol):
         """Delete a node and its children; a running console is stopped before.
 
         Raises NodeAssociated (409), InvalidState (409), NodeProtected (403).
+        """
+
+    @since("1.3")
+    def forget_node(self, request: Request, node_uuid: str, force: bool) -> None:
+        """Order the removal of a node from whoever holds it; its machine stays as it is.
+
+        ``force``: with an instance on it, too.  Raises NodeHasInstance (409), NodeProtected (403).
         """
 
     @since("1.0")

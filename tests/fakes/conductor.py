@@ -101,6 +101,10 @@ class FakeConductor:
                 raise errors.InvalidState(reason=f"cannot delete in {node.provision_state}")
         self._db.transact(lambda conn: nodes.delete(conn, node_uuid))
 
+    def forget_node(self, request: Any, node_uuid: str, force: bool) -> None:
+        self.calls.append(("forget_node", node_uuid, force))
+        self._db.transact(lambda conn: nodes.delete(conn, node_uuid))
+
     def set_maintenance(self, request: Any, node_uuid: str, maintenance: bool, reason: Any) -> None:
         self.calls.append(("set_maintenance", node_uuid, maintenance, reason))
         self._free(node_uuid)

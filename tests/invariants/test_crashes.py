@@ -425,3 +425,41 @@ def test_a_deletion_that_stops_a_console_is_whole_or_nothing_after_a_crash(tmp_p
             assert (found.console_enabled, found.reservation) == (True, None)
             life.site.order("destroy_node", life.node)
         life.die()
+
+
+def forget_and_die(life: Life, lives: int) -> bool:
+    """Order the removal in a process that dies after so many commits; was it accepted?"""
+    db = life.site.db
+    assert isinstance(db, Mortal)
+    accepted = False
+    life.dies_after(lives)
+    with contextlib.suppress(Dead):
+        life.site.order("forget_node", life.node, False)
+        accepted = True
+        wait_for(lambda: db.died.is_set() or not life.site.rows(NODES), "the end of either")
+    life.die()
+    return accepted
+
+
+@pytest.mark.parametrize("lives", range(6))
+@pytest.mark.parametrize("state", ["manageable", "clean wait"])
+def test_an_accepted_removal_outlives_a_crash_at_each_commit(
+    tmp_path: Path, state: str, lives: int
+):
+    """Its node goes in the next life; a removal that was not accepted leaves the node's work."""
+    script = Script()
+    script.add("clean", "erase", in_turn(WaitForCall(reason="erasing")))
+    life = Life(tmp_path / "site.sqlite", script, LIFE)
+    life.site.set(life.node, console_enabled=True, provision_state="manageable")
+    if state == "clean wait":
+        life.site.order("do_provisioning_action", life.node, "provide", {})
+        life.site.wait_for_state(life.node, state)
+    accepted = forget_and_die(life, lives)
+    life.live_again()
+    if accepted:
+        wait_for(lambda: not life.site.rows(NODES), "the node to be forgotten")
+    else:
+        wait_for(lambda: life.site.is_free(life.node), "the node to be free")
+        assert life.site.node(life.node).provision_state == state
+    assert accepted or lives < 3
+    life.die()

@@ -22,6 +22,7 @@ from bloomery.operations import (
     hardware,
     node_facts,
     node_rows,
+    nodes,
     provision,
     timeline,
     why,
@@ -34,7 +35,7 @@ _ROWS: Final = 1000
 _PHASES: Final = ("clean", "deploy", "service")
 PAGE: Final = {"limit": Arg(arguments.count), "marker": Arg(arguments.text)}
 PHASE: Final = {"phase": Arg(arguments.text, form={"enum": list(_PHASES)})}
-DRAIN: Final = {"force": Arg(arguments.boolean)}
+FORCE: Final = {"force": Arg(arguments.boolean)}
 
 
 def list_nodes(call: Call, *, limit: int | None = None, marker: str | None = None) -> Json:
@@ -100,6 +101,14 @@ def list_steps(call: Call, node: str, *, phase: str = "clean") -> Json:
 def bring_past(call: Call, node: str, *, body: Json) -> None:
     """Bring the history and the inventory of an imported node, which is in maintenance."""
     node_facts.bring_past(call.context, node, body["history"], body.get("inspected"))
+
+
+def forget_node(call: Call, node: str, *, force: bool = False) -> None:
+    """End all work on the node, and remove its record; power and disks stay as they are.
+
+    409 while an instance is on it; ``force`` removes it nevertheless.
+    """
+    nodes.forget(call.context, node, force=force)
 
 
 def explain_allocation(call: Call, allocation: str) -> Json:

@@ -406,6 +406,16 @@ def _reason_beside(node: Node, changed: Json, flag: str) -> Json:
 # ------------------------------------------------------------------------------------- delete
 
 
+def check_forgettable(node: Node, *, force: bool) -> None:
+    """Raise NodeProtected, or NodeHasInstance without ``force``; no other state matters."""
+    if node.protected:
+        raise errors.NodeProtected(node=errors.name_of(node), action="forget")
+    has_instance = node.instance_uuid is not None or node.provision_state in states.INSTANCE_STATES
+    if has_instance and not force:
+        what = f'instance {node.instance_uuid or "without a UUID"} (state "{node.provision_state}")'
+        raise errors.NodeHasInstance(node=errors.name_of(node), instance=what)
+
+
 def check_deletable(node: Node, *, also_available: bool) -> None:
     """Raise unless the node may be deleted; ``also_available``: also in state available.
 

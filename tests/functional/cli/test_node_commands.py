@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,19 @@ def test_erased_disks_are_shown_and_their_proof_checked(
     assert run(f"node check-erasure {signed} --public-key {keys}").exit_code == 0
 
 
-@pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask"])
+def test_a_node_with_an_instance_is_forgotten_with_force(run: Run, api: Client) -> None:
+    create(api, "gone-1")
+    api.put("/v1/nodes/gone-1/maintenance", {"reason": "lost"})
+    patch = [{"op": "add", "path": "/instance_uuid", "value": str(uuid.uuid4())}]
+    api.patch("/v1/nodes/gone-1", patch)
+    refused = run("node forget gone-1 --yes")
+    assert (refused.exit_code, "ask with force" in refused.stderr) == (1, True)
+    forgotten = run("node forget gone-1 --yes --force")
+    assert (forgotten.exit_code, forgotten.stdout) == (0, "gone-1: accepted\n")
+    wait_for(lambda: "gone-1" not in run("node list").stdout, "the node to be forgotten")
+
+
+@pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask", "forget ask"])
 def test_orders_that_lose_something_ask_first(run: Run, line: str) -> None:
     result = run(f"node {line}")
     assert result.exit_code == 2

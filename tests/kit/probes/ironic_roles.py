@@ -48,6 +48,7 @@ TABLE: Final = {
     "baremetal:node:update_instance_info": "Sm Ss Om Os Lg",
     "baremetal:node:update_owner_provisioned": "Sa",
     "baremetal:node:delete": "Sa",
+    "baremetal:node:forget": "Sa",  # ours
     "baremetal:node:import": "Sa",  # ours
     "baremetal:node:delete:self_owned_node": "Oa",
     "baremetal:node:validate": "Sm Ss Om Os Lg",

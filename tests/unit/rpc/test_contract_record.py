@@ -17,7 +17,12 @@ from bloomery.rpc import contract
 from bloomery.rpc.methods import Method, parsed, understands
 
 RECORD = Path(__file__).with_name("methods.txt").read_text().splitlines()
-FINGERPRINTS = {"1.0": "95a4a48dc705", "1.1": "f014a01eb7ca", "1.2": "20c5cca79f2d"}
+FINGERPRINTS = {
+    "1.0": "95a4a48dc705",
+    "1.1": "f014a01eb7ca",
+    "1.2": "20c5cca79f2d",
+    "1.3": "fb78632f1931",
+}
 
 
 def lines_of(method: Method) -> Iterator[str]:
