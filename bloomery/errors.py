@@ -1009,6 +1009,15 @@ class BmcLoginRefused(BmcRefused):
     code = "bmc.login_refused"
 
 
+class BmcPasswordChangeRequired(BmcRefused):
+    """The BMC lets its user do nothing but change the password.
+
+    ``account``: the path of the account, where the BMC names it.
+    """
+
+    code = "bmc.password_change_required"
+
+
 class NoFreeIPMITerminalPorts(Unavailable):
     code = "console.no_port"
     text = (

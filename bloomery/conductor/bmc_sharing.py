@@ -115,6 +115,21 @@ def _may_see(context: Context, row: sa.Row[Any]) -> bool:
     return request.project is not None and request.project in (row.owner, row.lessee)
 
 
+def list_of_bmc(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[str]:
+    """Return the UUIDs of the other nodes with the BMC of a node, of every system and driver."""
+    ours = _system_of(runtime, node)
+    if ours is None:
+        return []
+    return [
+        row.uuid
+        for driver, hardware_type in runtime.registry.types.items()
+        for row in nodes.list_naming(conn, driver, ours.text)
+        if row.uuid != node.uuid
+        and (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
+        and (ours.host, ours.port) == (theirs.host, theirs.port)
+    ]
+
+
 def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[sa.Row[Any]]:
     """Return the nodes of the same driver with the same BMC and system.
 

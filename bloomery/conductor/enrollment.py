@@ -33,6 +33,7 @@ from bloomery.outcome import Done, Outcome
 
 Json = dict[str, Any]
 
+_CHANGE_PASSWORD: Final = internal_step("management", "change_factory_password")
 _CHECK_POWER: Final = internal_step("power", "check_power")
 _INSPECT: Final = internal_step("inspect", "inspect_hardware")
 _RELEASE_AGENT: Final = internal_step("inspect", "finish")
@@ -43,12 +44,21 @@ ADOPTION: Final = internal_step("deploy", "adopt")
 
 
 def verify_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step] | None:
-    """Return the power check and the verify steps, or None for a node that needs no flow."""
+    """Return the power check and the verify steps, or None for a node that needs no flow.
+
+    A new BMC may first want its password changed.
+    """
     if task.node.provision_state != State.ENROLL:
         return None
     overrides = task.runtime.conf.conductor.verify_step_priority_override
     available = steps.override(steps.available_steps(task, "verify"), overrides)
-    return [_CHECK_POWER, *steps.by_priority(available, "verify")]
+    first = [_CHANGE_PASSWORD] if task.runtime.conf.redfish.change_factory_password else []
+    return [*first, _CHECK_POWER, *steps.by_priority(available, "verify")]
+
+
+def _change_factory_password(task: TaskManager) -> Outcome | None:
+    task.driver.power.validate(task)
+    return task.driver.management.change_factory_password(task)
 
 
 def _check_power(task: TaskManager) -> Outcome:
@@ -89,7 +99,10 @@ def _power_correction(task: TaskManager, result: Mapping[str, Any]) -> list[Defe
 
 VERIFY: Final = Phase(
     name="verify",
-    own_steps={"check_power": _check_power},
+    own_steps={
+        "change_factory_password": _change_factory_password,
+        "check_power": _check_power,
+    },
     finish=_finish_verify,
     fail=_fail_verify,
     urgent=True,

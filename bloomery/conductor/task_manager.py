@@ -17,11 +17,13 @@ journal and event row.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import logging
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
@@ -30,7 +32,7 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import notification_utils, states, transition, writes
+from bloomery.conductor import bmc_sharing, notification_utils, states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.writes import NodeEvent, Write
@@ -208,6 +210,23 @@ class TaskManager:
     def opened(self, value: Any) -> Any:
         """Return a value of the node with readable secrets: for drivers, never for storage."""
         return self.runtime.sealer.open(value)
+
+    def sealed(self, value: Any) -> Any:
+        """Return a value of the node with sealed secrets, to store it."""
+        return self.runtime.sealer.seal(value)
+
+    @contextlib.contextmanager
+    def others_of_bmc(self) -> Iterator[list[TaskManager]]:
+        """Lock the other nodes behind the node's BMC within the block.  Raises NodeLocked."""
+        with self.runtime.db.read() as conn:
+            uuids = bmc_sharing.list_of_bmc(self.runtime, conn, self.node)
+        context = dataclasses.replace(self.context, in_place=True)
+        purpose = f"{self._purpose} of node {self.node_id}, which has the same BMC"
+        with contextlib.ExitStack() as held:
+            yield [
+                held.enter_context(acquire(context, uuid, purpose=purpose, retry=False))
+                for uuid in uuids
+            ]
 
     # The node's records, read at the first use; secrets of volume targets are readable.
     ports = _Records[Port]("ports", PORT)

@@ -23,6 +23,10 @@ class Redfish:
     )
     connect_timeout: int = option(10, "seconds for a connection to a BMC", least=1)
     read_timeout: int = option(30, "seconds of silence after which a request fails", least=1)
+    change_factory_password: bool = option(
+        False,
+        "manage sets a random password where a BMC accepts no other order before, as new ones do",
+    )
     auth_type: str = option(
         "auto",
         "login to BMCs; auto: a session, or basic authentication where sessions are not supported",

@@ -32,6 +32,7 @@ too, and is logged with its traceback.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol, TypedDict
@@ -100,6 +101,15 @@ class DriverTask(Protocol):
         """Write the node's changes now.  Raises LockLost: then stop at once.
 
         Call it before an act that a successor must know of after a crash.
+        """
+
+    def sealed(self, value: Any) -> Any:
+        """Return a value of the node with sealed secrets, to store it: what ``opened`` opens."""
+
+    def others_of_bmc(self) -> AbstractContextManager[Sequence[DriverTask]]:
+        """Lock the other nodes behind the node's BMC, each for its own task, within ``with``.
+
+        Raises NodeLocked where one is in use.
         """
 
     def forget_agent(self) -> None:
@@ -357,6 +367,13 @@ class Management(Interface):
     def inject_nmi(self, task: DriverTask) -> None:
         """Interrupt the running system.  When: PUT management/inject_nmi; exclusive lock."""
         raise self.unsupported(task, "inject_nmi")
+
+    def change_factory_password(self, task: DriverTask) -> Outcome | None:
+        """Change the BMC's password where the BMC accepts no other order before.
+
+        When: manage, before the power check, with [redfish]change_factory_password.
+        """
+        return None
 
     def detect_vendor(self, task: DriverTask) -> str | None:
         """Return the vendor's name, or None.  When: manage, as ``properties/vendor``."""

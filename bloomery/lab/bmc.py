@@ -28,7 +28,9 @@ class Rules:
     ``max_sessions``: further logins get 503.  ``idle_s``: idle time before it closes a connection.
     ``late_s``: delay of each answer.  ``expands``: supports ``$expand``, and lists it in the root;
     otherwise 501.  ``require_etag``: 412 without If-Match; a wrong one always gets 412.
-    ``tells_payload``: an update's task shows its request.
+    ``tells_payload``: an update's task shows its request.  ``is_new``: as from the factory, where
+    each user must change the password first.  ``password_chars``: least and most, which the account
+    service shows.  ``forgets_passwords``: a restart of the BMC brings the former ones back.
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
@@ -39,6 +41,9 @@ class Rules:
     expands: bool = True
     require_etag: bool = False
     tells_payload: bool = True
+    is_new: bool = False
+    password_chars: tuple[int, int] = (8, 20)
+    forgets_passwords: bool = False
     volume_s: float = 0.0
     update_s: float = 2.0
     restart_s: float = 3.0
@@ -60,6 +65,9 @@ class SimulatedBmc:
         self.view = None if model is GENERIC else View(model, *self.systems)  # one machine
         self.faults = Faults(self.random)
         self.lock = threading.RLock()
+        self.changed_passwords: dict[str, str] = {}
+        self._former_passwords: dict[str, str] = {}  # those before the last change
+        self.must_change = set(rules.users) if rules.is_new else set[str]()
         self.sessions: dict[str, dict[str, Any]] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         self.events: dict[str, dict[str, Any]] = {}
@@ -90,12 +98,19 @@ class SimulatedBmc:
             time.monotonic() + self.rules.restart_s,
             time.time(),
         )
+        if self.rules.forgets_passwords:
+            self.changed_passwords = dict(self._former_passwords)
         if len(self.systems) == 1:
             with self.lock:
                 self.sessions.clear()
                 self.tasks.clear()
 
     # ------------------------------------------------------------------------------ sessions
+
+    @property
+    def passwords(self) -> dict[str, str]:
+        """The passwords by user."""
+        return {**self.rules.users, **self.changed_passwords}
 
     def live_sessions(self) -> dict[str, dict[str, Any]]:
         """Return the sessions by token, without expired ones."""
@@ -109,7 +124,7 @@ class SimulatedBmc:
     def log_in(self, user: str, password: str) -> tuple[str, str]:
         """Return the token and the id of a new session."""
         self.count("logins")
-        if self.rules.users.get(user) != password:
+        if self.passwords.get(user) != password:
             raise Refusal(401, "wrong user or password", "ResourceAtUriUnauthorized")
         token, ident = uuid.uuid4().hex, uuid.uuid4().hex[:8]
         with self.lock:
@@ -124,21 +139,34 @@ class SimulatedBmc:
             for token in gone:
                 del self.sessions[token]
 
-    def admit(self, token: str | None, authorization: str) -> None:
-        """Raise Refusal unless the request has a live session or a password."""
+    def admit(self, token: str | None, authorization: str) -> str:
+        """Return the user of a live session or a password.  Raises Refusal without one."""
         live = self.live_sessions().get(token or "")
         if live is not None:
             live["used"] = time.monotonic()
-            return
+            return str(live["user"])
         if authorization.startswith("Basic "):
             with contextlib.suppress(ValueError):
                 user, _, password = base64.b64decode(authorization[6:]).decode().partition(":")
-                if (user, password) in self.rules.users.items():
-                    return
+                if (user, password) in self.passwords.items():
+                    return user
         raise Refusal(
             401, "authentication needed", "ResourceAtUriUnauthorized",
             {"WWW-Authenticate": 'Basic realm="lab"'},
         )  # fmt: skip
+
+    def change_password(self, user: str, password: str) -> None:
+        """Take a new password, and end the user's sessions.  Raises Refusal by the policy."""
+        least, most = self.rules.password_chars
+        if not least <= len(password) <= most or password == self.passwords[user]:
+            raise Refusal(400, "the password breaks the policy", "PropertyValueFormatError")
+        with self.lock:
+            self._former_passwords = dict(self.changed_passwords)
+            self.changed_passwords[user] = password
+            self.must_change.discard(user)
+            gone = [token for token, s in self.sessions.items() if s["user"] == user]
+            for token in gone:
+                del self.sessions[token]
 
     # --------------------------------------------------------------------------------- tasks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Rule: TypeAlias = "type | tuple[type, ...] | list[Any] | None"
@@ -17,24 +17,33 @@ class Refusal(Exception):
         message: str,
         message_id: str = "GeneralError",
         headers: Mapping[str, str] | None = None,
+        args: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.headers = dict(headers or {})
-        self.document = document(message, message_id)
+        self.document = document(message, message_id, args)
 
 
-def document(message: str, message_id: str = "GeneralError") -> dict[str, Any]:
+def document(
+    message: str, message_id: str = "GeneralError", args: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the Redfish error document."""
     code = f"Base.1.8.{message_id}"
-    details = {
+    details = details_of(message, message_id, args)
+    return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [details]}}
+
+
+def details_of(message: str, message_id: str, args: Sequence[str] = ()) -> dict[str, Any]:
+    """Return one message of an answer."""
+    return {
         "@odata.type": "#Message.v1_0_8.Message",
         "Severity": "Critical",
         "Resolution": "None",
-        "MessageId": code,
+        "MessageId": f"Base.1.8.{message_id}",
         "Message": message,
+        **({"MessageArgs": list(args)} if args else {}),
     }
-    return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [details]}}
 
 
 def missing(what: str) -> Refusal:

@@ -301,7 +301,8 @@ class Connection:
         bmc, path = self.bmc, request.path.rstrip("/")
         if path not in _OPEN and (request.method, path) != ("POST", _LOGIN):
             headers = request.headers
-            bmc.admit(headers.get("x-auth-token"), headers.get("authorization", ""))
+            user = bmc.admit(headers.get("x-auth-token"), headers.get("authorization", ""))
+            resources.accounts.require_changed(bmc, user, request.method, path)
         try:
             body = json.loads(request.body) if request.body else {}
         except (ValueError, RecursionError):

@@ -160,6 +160,15 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
          "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
          "manage)"),
+    # the other password is that of a change (``drivers/redfish/passwords``)
+    Rule("bmc_password_lost", lambda s: s.working_login == "former" and s.login_refused,
+         "{s.in_state}; the BMC refuses its password, and takes the one before: it lost the change",
+         "set a password again (step management.set_bmc_password); where the BMC loses that, too, "
+         "tell its vendor", since="fact[since]"),
+    Rule("bmc_password_pending", lambda s: s.working_login == "new" and s.login_refused,
+         "{s.in_state}; the BMC refuses its password, and takes that of a change without an end",
+         "end the change: set a password again (step management.set_bmc_password)",
+         since="fact[since]"),
     Rule("login_refused", lambda s: s.login_refused,
          "the BMC refuses the login; attempts so far: {fact[tries]}",
          "correct user name and password in driver_info (baremetal node set --driver-info): the "
@@ -408,6 +417,12 @@ class NodeSituation:
     def login_refused(self) -> Json | None:
         refusal = (self.bmc or {}).get("login_refused")
         return refusal and refusal | {"since": _time(refusal["since"])}
+
+    @property
+    def working_login(self) -> str | None:
+        """Return the role of the other password where the BMC takes that."""
+        other = (self.bmc or {}).get("other_login") or {}
+        return other["role"] if other.get("works") else None
 
     @property
     def bmc_heard_at(self) -> datetime | None:

@@ -139,14 +139,16 @@ class Gateway:
             bmc.slots.leave(write=write)
 
     @contextmanager
-    def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
+    def login(
+        self, bmc: BmcState, account: str, task: DriverTask, *, insists: bool = False
+    ) -> Iterator[None]:
         """Guard work that sends an account's password or session token.
 
         A refusal does not count when another call has succeeded since this one began.  Raises
-        BmcLeftAlone while the account's login is paused after a refusal.
+        BmcLeftAlone while the account's login is paused after a refusal, unless it ``insists``.
         """
         login = bmc.login(account)
-        require(bmc, login, task)
+        require(bmc, login, task, insists=insists)
         successes = login.successes
         try:
             yield

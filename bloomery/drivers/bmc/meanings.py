@@ -6,6 +6,7 @@ The class of the error decides what a flow and the API do:
     BmcFailed        the flow looks whether the order was carried out; 502
     BmcRefused       the flow fails; 400, as a repetition does not help
     BmcLoginRefused  the flow fails, and the login is paused; 400
+    BmcPasswordChangeRequired   the flow fails, unless it may change the password; 400
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ CONSEQUENCES: Final[Mapping[Meaning, Consequence]] = {
         "the user name or the password ({answer}): check driver_info/{user} and {password}",
     ),
     Meaning.PASSWORD_CHANGE: Consequence(
-        errors.BmcRefused,
+        errors.BmcPasswordChangeRequired,
         "its password must be changed first ({answer}): log in at the BMC as the user of "
-        "driver_info/{user}, set a new password there, then in driver_info/{password}",
+        "driver_info/{user}, set a new password there, then in driver_info/{password}; or let "
+        "manage do it: [redfish]change_factory_password",
     ),
     Meaning.LICENCE: Consequence(
         errors.BmcRefused, "it has no licence for that ({answer}): add the licence to the BMC"

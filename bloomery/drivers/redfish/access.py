@@ -111,7 +111,14 @@ class Access:
     def describe(self, task: DriverTask) -> dict[str, Any]:
         """Return the BMC's part of the node's ``why``."""
         account = self.account(task)
-        return self.gateway.bmc(account.address).describe(_key(account))
+        bmc = self.gateway.bmc(account.address)
+        description = bmc.describe(_key(account))
+        other = driver_info.find_other(task, account)
+        if other is not None:
+            login = bmc.login(_key(other.account))
+            works = bool(login.successes) and not login.is_open
+            description["other_login"] = {"role": other.role, "since": other.since, "works": works}
+        return description
 
     # ---------------------------------------------------------------------------- calls
 
@@ -188,6 +195,46 @@ class Access:
         work: _Work[T],
         secrets: Sequence[str],
     ) -> T:
+        """Run ``work`` with the login of driver_info, or the node's other one (``passwords``)."""
+        try:
+            return self._log_in(account, task, call, work, secrets)
+        except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone) as refusal:
+            other = driver_info.find_other(task, account)
+            if other is None:
+                raise
+            try:
+                return self._log_in(other.account, task, call, work, secrets)
+            except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone):
+                raise refusal from None
+
+    def at_root(
+        self,
+        task: DriverTask,
+        account: Account,
+        work: Callable[[Any], T],
+        *,
+        write: bool = False,
+        secrets: Sequence[str] = (),
+    ) -> T:
+        """Let ``work`` use the service root with this login alone, even just after a refusal.
+
+        Nothing is repeated, and nothing comes from the task's cache.
+        """
+        with self.gateway.guard(account.address, task, write=write) as call:
+            return self._log_in(
+                account, task, call, lambda client, _: work(client.root()), secrets, is_trial=True
+            )
+
+    def _log_in(
+        self,
+        account: Account,
+        task: DriverTask,
+        call: BmcCall,
+        work: _Work[T],
+        secrets: Sequence[str],
+        *,
+        is_trial: bool = False,
+    ) -> T:
         from bloomery.drivers.redfish import refusals
 
         key = _key(account)
@@ -199,13 +246,13 @@ class Access:
         try:
             with (
                 login.one_at_a_time(task, call),
-                self.gateway.login(call.bmc, key, task),
+                self.gateway.login(call.bmc, key, task, insists=is_trial),
                 refusals.translating(account, errors.name_of(task.node), hidden),
             ):
                 client = login.client(self.conf)
                 self._keep_connected(key, client.wire)
                 try:
-                    with client.wire.during(call, task.reads):
+                    with client.wire.during(call, None if is_trial else task.reads):
                         return work(client, account)
                 except Exception as exc:
                     client.doubt(exc)
@@ -227,6 +274,9 @@ class Access:
         from bloomery.drivers.redfish.look import RedfishLook
 
         account = self.account(task)
+        other = driver_info.find_other(task, account)
+        if other is not None and self.gateway.bmc(account.address).login(_key(account)).is_open:
+            account = other.account
         key = _key(account)
         with self._mutex:
             login = self._watched.get(key) or self._logins.get(key)

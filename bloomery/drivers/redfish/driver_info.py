@@ -1,15 +1,18 @@
-"""The driver_info of a node with a Redfish BMC, parsed; each error names the key."""
+"""The driver_info of a node with a Redfish BMC, parsed; each error names the key.
+
+A node may have another password than that of driver_info (``passwords``), sealed.
+"""
 
 from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from bloomery import errors, parsing
 from bloomery.conf.drivers import Redfish
-from bloomery.drivers.base import BmcSystem
+from bloomery.drivers.base import BmcSystem, DriverTask
 
 PROPERTIES: Final = {
     "redfish_address": "URL or host of the BMC; https unless it says otherwise. Required.",
@@ -27,6 +30,9 @@ _TLS_VERSIONS: Final = ("1.1", "1.2", "1.3")
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 _ROOT: Final = "/redfish/v1/"
 
+OTHER_LOGIN: Final = "bmc_other_login"  # in driver_internal_info
+NEW, FORMER = "new", "former"  # roles of the other password
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
@@ -41,6 +47,27 @@ class Account:
     auth_type: str
     tls_minimum_version: str | None
     tls_ciphers: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLogin:
+    """The password beside that of driver_info; ``flow``: in which it was chosen."""
+
+    role: str
+    since: str
+    flow: str
+    account: Account = field(repr=False)
+
+
+def find_other(task: DriverTask, account: Account) -> OtherLogin | None:
+    """Return what else may log in as the user of ``account``, if anything."""
+    stored: dict[str, Any] = task.node.driver_internal_info.get(OTHER_LOGIN) or {}
+    if (stored.get("address"), stored.get("username")) != (account.address, account.username):
+        return None
+    return OtherLogin(
+        role=stored["role"], since=stored["since"], flow=stored["flow"],
+        account=replace(account, password=task.opened(stored["password"])),
+    )  # fmt: skip
 
 
 def parse(info: Mapping[str, Any], conf: Redfish) -> Account:

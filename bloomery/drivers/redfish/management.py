@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
+from bloomery.drivers import base, steps
+from bloomery.drivers.redfish import (
+    boot_device,
+    driver_info,
+    indicators,
+    media,
+    passwords,
+    reading,
+    reset,
+    sensors,
+)
 from bloomery.drivers.redfish.bmc_write import REQUEST_S, BiosSetting, BmcWrite
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
+
+_PASSWORD_ARGS: Final = {
+    "password": {"description": "the new one; left out: a random one", "required": False},
+}
 
 
 class RedfishManagement(RedfishInterface, base.Management):
@@ -132,6 +145,23 @@ class RedfishManagement(RedfishInterface, base.Management):
     ) -> Outcome:
         kinds = tuple(kind for each in device_types or () for kind in media.KINDS[each])
         return media.write_eject(self.access, task, kinds).apply()
+
+    @steps.clean_step(priority=0, argsinfo=_PASSWORD_ARGS, requires_ramdisk=False, resumable=True)
+    @steps.service_step(argsinfo=_PASSWORD_ARGS, requires_ramdisk=False, resumable=True)
+    def set_bmc_password(self, task: base.DriverTask, password: Any = None) -> Outcome | None:
+        """Change the password of driver_info at the BMC, for all nodes with that account."""
+        if password is not None and not isinstance(password, str):
+            raise errors.InvalidParameterValue(reason="password of set_bmc_password takes a text")
+        return passwords.change(self.access, task, password)
+
+    def change_factory_password(self, task: base.DriverTask) -> Outcome | None:
+        other = driver_info.find_other(task, self.access.account(task))
+        try:
+            self.access.document(task)
+        except errors.BmcPasswordChangeRequired:
+            return passwords.change(self.access, task)
+        is_open = other is not None and other.role == driver_info.NEW
+        return passwords.change(self.access, task) if is_open else None
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         return self.access.read(task, _vendor)

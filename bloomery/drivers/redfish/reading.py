@@ -119,7 +119,8 @@ def _linked(
 
 
 def fetch(system: Any, path: str) -> Json:
-    document: Json = system.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+    root = system.root or system  # the service root has none
+    document: Json = root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
     return document
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from sushy import exceptions as sushy_errors
 
-from bloomery import errors, parsing, secrets
+from bloomery import errors, fetching, parsing, secrets
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.meanings import CONSEQUENCES, Meaning
 from bloomery.drivers.redfish import shapes
@@ -145,6 +145,8 @@ def _refusal(
     }  # fmt: skip
     if meaning is Meaning.FAILED and (method == "GET" or path.rstrip("/").endswith("/Sessions")):
         return failure(errors.BmcUnreachable, f"it answers {answer}", **facts)
+    if kind is errors.BmcPasswordChangeRequired:
+        facts["account"] = next(iter(_accounts(info)), None)
     if kind is errors.BmcBusy:
         facts["cause"] = answer
         if exc.retry_after_s is not None:
@@ -159,6 +161,15 @@ def _refusal(
             answer += f": it has no {document}"
     user, password = "redfish_username", "redfish_password"
     return failure(kind, reason.format(answer=answer, user=user, password=password), **facts)
+
+
+def _accounts(info: Iterable[Any]) -> Iterator[str]:
+    """Yield the paths of accounts that messages name.  Source: DSP0266, password change."""
+    for each in info:
+        for argument in each.get("MessageArgs") or ():
+            path = fetching.path_of(str(argument))
+            if path is not None and "/Accounts/" in path:
+                yield path
 
 
 def _meaning(exc: Any, text: str) -> Meaning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bloomery.lab.resources import (
+    accounts,
     bios,
     chassis,
     dell,
@@ -14,5 +15,6 @@ from bloomery.lab.resources import (
 )
 
 __all__ = [
-    "bios", "chassis", "dell", "managers", "services", "storage", "systems", "updates",
+    "accounts", "bios", "chassis", "dell", "managers", "services", "storage", "systems",
+    "updates",
 ]  # fmt: skip

@@ -8,11 +8,12 @@ from typing import Final
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import missing, needed
+from bloomery.lab.resources import accounts
 from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, Reply, collection, ref, route, stamp
 
 _BRANCHES: Final = (
     "Systems", "Managers", "Chassis", "SessionService", "TaskService", "UpdateService",
-    "EventService", "Registries",
+    "EventService", "Registries", "AccountService",
 )  # fmt: skip
 _SESSIONS: Final = "/SessionService/Sessions"
 _SUBSCRIPTIONS: Final = "/EventService/Subscriptions"
@@ -56,7 +57,10 @@ def log_in(bmc: SimulatedBmc, ask: Ask) -> Answer:
     token, ident = bmc.log_in(user, password)
     path = f"{ROOT}{_SESSIONS}/{ident}"
     headers = {"X-Auth-Token": token, "Location": path}
-    return Reply(201, _session(ident, user) | {"@odata.id": path}, headers)
+    document = _session(ident, user) | {"@odata.id": path}
+    if user in bmc.must_change:
+        document["@Message.ExtendedInfo"] = [accounts.change_first(user)]
+    return Reply(201, document, headers)
 
 
 @route("GET|DELETE", f"{_SESSIONS}/*")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bloomery import errors
@@ -31,6 +32,13 @@ class FakeTask:
 
     def opened(self, value: Any) -> Any:
         return value
+
+    def sealed(self, value: Any) -> Any:
+        return value
+
+    @contextlib.contextmanager
+    def others_of_bmc(self) -> Iterator[list[FakeTask]]:
+        yield []
 
     def forget_agent(self) -> None:
         for key in ("agent_url", "agent_verify_ca", "agent_secret_token"):

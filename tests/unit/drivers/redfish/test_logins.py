@@ -208,7 +208,7 @@ def test_a_password_that_must_be_changed_is_no_wrong_one(way, machine, auth):
     for _ in range(2):
         with pytest.raises(errors.BmcRefused, match="set a new password there, then in") as no:
             way.read(task, power)
-        assert type(no.value) is errors.BmcRefused
+        assert type(no.value) is errors.BmcPasswordChangeRequired
     machine.bmc.faults.clear()
     assert way.read(task, power) == "Off"
 

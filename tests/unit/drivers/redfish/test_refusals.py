@@ -111,7 +111,8 @@ REFUSALS = {  # id: status, message id, message, headers, error, words of the se
     ),
     "password change": (
         403, "Base.1.13.0.PasswordChangeRequired", "Change it.", {},
-        errors.BmcRefused, "its password must be changed first (HTTP 403: Change it.)",
+        errors.BmcPasswordChangeRequired,
+        "its password must be changed first (HTTP 403: Change it.)",
     ),
     "right": (
         403, "Base.1.8.InsufficientPrivilege", NO_RIGHT, {},
