@@ -61,7 +61,7 @@ COMMANDS: Final = {
         "service.dhcp:dhcp",
         "Write dnsmasq's configuration for boots from the network.",
     ),
-    "bmc": Command("service.bmc:bmc", "Check what a BMC can do, before it is enrolled."),
+    "bmc": Command("service.bmc:bmc", "Check what a BMC can do; change passwords of BMCs."),
     "lab": Command("service.lab:lab", "Run simulated racks of servers."),
 }
 

@@ -52,8 +52,8 @@ class Rules:
 class SimulatedBmc:
     """One BMC and its counters.
 
-    ``requests``, ``connections`` accepted, TLS ``handshakes``, ``logins`` for a session, and
-    ``refused``: answers with 401.
+    ``requests``, ``connections`` accepted, TLS ``handshakes``, ``logins`` for a session,
+    ``refused``: answers with 401, and ``wrong_passwords``.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class SimulatedBmc:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.events: dict[str, dict[str, Any]] = {}
         self.requests = self.connections = self.handshakes = self.logins = self.refused = 0
+        self.wrong_passwords = 0
         self._counting = threading.Lock()
         self._tasks_made = 0
 
@@ -125,6 +126,7 @@ class SimulatedBmc:
         """Return the token and the id of a new session."""
         self.count("logins")
         if self.passwords.get(user) != password:
+            self.count("wrong_passwords")
             raise Refusal(401, "wrong user or password", "ResourceAtUriUnauthorized")
         token, ident = uuid.uuid4().hex, uuid.uuid4().hex[:8]
         with self.lock:
@@ -150,6 +152,7 @@ class SimulatedBmc:
                 user, _, password = base64.b64decode(authorization[6:]).decode().partition(":")
                 if (user, password) in self.passwords.items():
                     return user
+                self.count("wrong_passwords")
         raise Refusal(
             401, "authentication needed", "ResourceAtUriUnauthorized",
             {"WWW-Authenticate": 'Basic realm="lab"'},

@@ -1,4 +1,4 @@
-"""``bloomery bmc check``: what a BMC can do, before a node is enrolled with it."""
+"""``bloomery bmc``: what a BMC can do, before a node is enrolled with it; ``cli/passwords``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from bloomery import conf, errors, secrets
-from bloomery.cli import bmc_text, groups
+from bloomery.cli import bmc_text, groups, passwords
 from bloomery.cli.service import options
 from bloomery.conf import Conf
 from bloomery.model.node import Node
@@ -28,7 +28,10 @@ _BUDGET_S: Final = 30.0  # of one call to the BMC
 
 @click.group(cls=groups.Group)
 def bmc() -> None:
-    """Check BMCs."""
+    """Check BMCs, and change their passwords."""
+
+
+bmc.add_command(passwords.password)
 
 
 @bmc.command()

@@ -94,8 +94,11 @@ class _Change:
                 new = other.account.password
         path, policy = self._find_account()
         new = _checked(new, policy) if new is not None else _generated(policy)
-        self._store(NEW, replace(self._account, password=new))
-        return self._send(path, replace(self._account, password=new))
+        account = replace(self._account, password=new)
+        for task in self._tasks:
+            self._remember(task, NEW, account)
+            _save(task, is_own=task is self._task)
+        return self._send(path, account)
 
     def _settle(self, other: OtherLogin) -> bool:
         """Store as the first password the one that works; return whether it was the other.
@@ -201,11 +204,6 @@ class _Change:
             also = " and ipmi_password, which was not tried," if len(own) > 1 else ""
             text = f"The password of BMC user {account.username} was changed: driver_info/"
             _save(task, f"{text}redfish_password{also} has it", is_own=task is self._task)
-
-    def _store(self, role: str, other: Account) -> None:
-        for task in self._tasks:
-            self._remember(task, role, other)
-            _save(task, is_own=task is self._task)
 
     def _remember(self, task: DriverTask, role: str, other: Account) -> None:
         stored = {
