@@ -164,6 +164,15 @@ def rss_mib(pid: int) -> float:
     return pages * resource.getpagesize() / 2**20
 
 
+def pss_mib(pid: int) -> float:
+    """Return the memory of a process and its children; a page that n share counts 1/n in each."""
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    own_kib = next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for each in threads for child in each.read_text().split()]
+    return own_kib / 1024 + sum(map(pss_mib, children))
+
+
 def until(true: Callable[[], bool], what: str, *, timeout_s: float = 60) -> None:
     """Wait for a condition."""
     give_up_at = time.monotonic() + timeout_s

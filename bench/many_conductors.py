@@ -169,16 +169,16 @@ class Site:
 
 
 class Role(Process):
-    """``bloomery ROLE`` on a state dir and a configuration of its own."""
+    """``bloomery ROLE`` on a state dir and a configuration of its own; ``more``: arguments."""
 
-    def __init__(self, role: str, folder: Path, options: dict[str, Any]) -> None:
+    def __init__(self, role: str, folder: Path, options: dict[str, Any], *more: str) -> None:
         file = folder / f"{role}-{uuid.uuid4().hex}.conf"
         file.write_text(harness.config(options))
         self.home = file.with_suffix("")
         listens = ("--port", "0", "--orchestration-port", "0") if role == "api" else ()
         super().__init__(
             sys.executable, "-c", "from bloomery.cli.main import main; main()", role,
-            "--state-dir", str(self.home), "--config-file", str(file), *listens,
+            "--state-dir", str(self.home), "--config-file", str(file), *listens, *more,
         )  # fmt: skip
         self.port = self.orchestration_port = 0
 
@@ -204,7 +204,7 @@ def started(
     """Yield so many conductors, ``more`` roles, and an API as the last."""
     with contextlib.ExitStack() as until_done:
         folder = until_done.enter_context(harness.folder())
-        shared = _shared(db, folder) | options
+        shared = shared_options(db, folder) | options
         roles = [Role("conductor", folder, shared | _named()) for _ in range(count)]
         roles += [Role(role, folder, shared) for role in (*more, "api")]
         for role in roles:
@@ -214,7 +214,7 @@ def started(
         yield roles
 
 
-def _shared(db: Database, folder: Path) -> dict[str, Any]:
+def shared_options(db: Database, folder: Path) -> dict[str, Any]:
     """Return what all processes of a site are told, and make the key that they share."""
     with StateDir(folder / "key") as home:
         home.sealer(db)
@@ -239,7 +239,7 @@ def _named() -> dict[str, Any]:
 
 def taken_over(db: Database, folder: Path) -> tuple[float, float]:
     """Return how long after the time-out all nodes are the heir's, and what CPU that took."""
-    options = _shared(db, folder) | _named()
+    options = shared_options(db, folder) | _named()
     with StateDir(folder / "key") as home:
         _die(_dead_conductor(db, home))
     with Role("conductor", folder, options) as heir:

@@ -1,4 +1,7 @@
-"""Resident memory of the server: fresh, with many nodes looked at, and with many lists at once."""
+"""Resident memory of the server: fresh, with many nodes looked at, and with many lists at once.
+
+Also that of API processes that share a port: what they share with each other counts once.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,17 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import harness, population
-from bench.harness import Line, Server
+import sqlalchemy as sa
+
+from bench import event_relay, harness, many_conductors, population
+from bench.harness import Client, Line, Server
+from tools import servers
 
 AT_ONCE = 8
 HEAVY_ROUNDS = 2  # walks 10,000 nodes ten times
 DETAIL = "/v1/nodes/detail?limit=1000"
+_WORKERS = 2
+_CONNECTIONS = 40  # so many that the kernel gives each worker some
 _SYNC_S = 15  # a pass is over long before the next one
 _PASS_S = 240
 _QUIET_S = 0.5
@@ -31,7 +39,12 @@ def measure() -> Sequence[Line]:
                 line.add(_fresh_mib(home, types))
             if number < HEAVY_ROUNDS:
                 _load(home, walked, crowded)
-    return [*fresh.values(), walked, crowded]
+    shared = _line(f"memory of bloomery api --workers {_WORKERS}, PSS", 135)
+    shared.synchronous = None
+    with servers.postgresql() as server:
+        for _ in harness.rounds():
+            shared.add(_workers_mib(sa.make_url(server.env["BLOOMERY_TEST_POSTGRESQL"])))
+    return [*fresh.values(), walked, crowded, shared]
 
 
 def _line(what: str, at_most: float) -> Line:
@@ -64,6 +77,23 @@ def _load(home: Path, walked: Line, crowded: Line) -> None:
         for thread in threads:
             thread.join()
         crowded.add(server.rss_mib())
+
+
+def _workers_mib(url: sa.URL) -> float:
+    """Ask each worker of each API for a list; return the memory of the parent and the workers."""
+    ports = [servers.free_port(), servers.free_port()]
+    arguments = ["--port", str(ports[0]), "--orchestration-port", str(ports[1])]
+    with harness.folder() as folder, event_relay.database(url) as db:
+        options = many_conductors.shared_options(db, folder)
+        arguments += ["--workers", str(_WORKERS)]
+        with many_conductors.Role("api", folder, options, *arguments) as api:
+            api.ready()
+            for path, port in (("/v1/nodes", ports[0]), ("/v1/admin/stacks", ports[1])):
+                for _ in range(_CONNECTIONS):
+                    client = Client(port)
+                    client.ask("GET", path)
+                    client.close()
+            return harness.pss_mib(api.pid)
 
 
 def _has_synced(server: Server) -> bool:

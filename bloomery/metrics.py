@@ -19,12 +19,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import prometheus_client
 import sqlalchemy as sa
-from prometheus_client import exposition, multiprocess
+from prometheus_client import exposition, multiprocess, values
 from prometheus_client.core import GaugeMetricFamily
 
 from bloomery import errors
@@ -122,6 +123,19 @@ class Exporter:
     on_timer: Callable[[str, float], None] | None = None
 
     def __init__(self) -> None:
+        self._declare()
+
+    def share(self, folder: Path) -> None:
+        """Count from now on in files of ``folder``: each process there exports the sums.
+
+        What was counted before is left out.
+        """
+        os.environ[SHARED_FOLDER] = str(folder)
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+        self._series.cache_clear()
+        self._declare()
+
+    def _declare(self) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         self._metrics: dict[str, Any] = {}
         for name, metric in DECLARED.items():

@@ -113,6 +113,13 @@ class StateDir:
         while self._databases:
             os.close(self._databases.pop())
 
+    def disown(self) -> None:
+        """Close the copies of the parent's locks in a forked process; the parent keeps them."""
+        for descriptor in (self._lock, *self._databases):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._lock, self._databases = None, []
+
     def __enter__(self) -> Self:
         self.take()
         return self
@@ -238,7 +245,7 @@ class StateDir:
         project. Without either, there is no login.
         """
         with self._writing():
-            fresh = self.clouds.with_suffix(".new")
+            fresh = self.clouds.with_suffix(f".{os.getpid()}.new")  # workers of an API write too
             fresh.write_text(_clouds(url, orchestration_url, username, auth_url))
             fresh.replace(self.clouds)
         return self.clouds

@@ -65,13 +65,17 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(*_COLLECTED_EVERY)
 
 
-def begin(config_files: Sequence[str], *, verbose: bool) -> conf.Conf:
-    """Prepare log, traces and memory of a service's process; return its configuration."""
+def begin(config_files: Sequence[str], *, verbose: bool, has_traces: bool = True) -> conf.Conf:
+    """Prepare log, traces and memory of a service's process; return its configuration.
+
+    ``has_traces``: not in a process that forks, since traces have a thread.
+    """
     settings = conf.load(config_files)
     level = logging.INFO if verbose else logging.WARNING
     log.to_stderr(level, use_json=settings.default.use_json)
     warn_of(conf.unknown(config_files))
-    tracing.begin(settings.tracing)
+    if has_traces:
+        tracing.begin(settings.tracing)
     give_large_blocks_back()
     collect_garbage_seldom()
     return settings
@@ -103,14 +107,22 @@ class Shutdown:
         self._on_hangup: Callable[[], None] | None = None
 
     def listen(self) -> Self:
-        """Install the handlers; called by the main thread."""
+        """Install the handlers, and act on signals in a thread; called by the main thread."""
+        reader = self.install()
+        threading.Thread(target=self._watch, args=(reader,), name="signals", daemon=True).start()
+        return self
+
+    def install(self) -> int:
+        """Install the handlers, and return a descriptor; called by the main thread.
+
+        The caller reads the number of each signal from it, and hands it to ``heard``.
+        """
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in _SIGNALS:
             signal.signal(number, lambda _number, _frame: None)
-        threading.Thread(target=self._watch, args=(reader,), name="signals", daemon=True).start()
-        return self
+        return reader
 
     def on_hangup(self, call: Callable[[], None]) -> None:
         """Call this at SIGHUP; called by the main thread."""

@@ -89,7 +89,7 @@ class SiteFile:
         self._write(Record(site=record.site, checkpoint=number))
 
     def _write(self, record: Record) -> None:
-        fresh = self.path.with_suffix(".new")
+        fresh = self.path.with_suffix(f".{os.getpid()}.new")  # other workers of an API write too
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(asdict(record), file)
             file.flush()

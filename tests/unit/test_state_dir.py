@@ -19,6 +19,7 @@ import bloomery
 from bloomery import errors, state_dir
 from bloomery.conf.default import Database as Settings
 from bloomery.db import engine, schema, settings
+from bloomery.db.site_file import Record, SiteFile
 from bloomery.db.tables import SETTINGS
 from bloomery.state_dir import StateDir
 
@@ -322,7 +323,7 @@ def test_a_place_that_cannot_be_a_state_dir_is_named_in_one_sentence(path: str):
 
 
 def test_a_full_disk_is_named(taken: StateDir):
-    taken.clouds.with_suffix(".new").symlink_to("/dev/full")
+    taken.clouds.with_suffix(f".{os.getpid()}.new").symlink_to("/dev/full")
     with pytest.raises(errors.CannotStart, match=r"No space left on .*; free some space, or "):
         taken.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
     assert not taken.clouds.exists()
@@ -418,3 +419,27 @@ def test_clouds_of_an_earlier_start_are_replaced(taken: StateDir):
     taken.write_clouds("http://127.0.0.1:1", "http://127.0.0.1:3")
     text = taken.write_clouds("http://127.0.0.1:2", "http://127.0.0.1:4").read_text()
     assert "127.0.0.1:1" not in text
+
+
+@pytest.mark.parametrize("name", ["site", "clouds.yaml"])
+def test_processes_that_start_at_once_write_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Workers of one API share a state dir: here another writes just before the first is done."""
+    pids, replace = iter((1, 2)), Path.replace
+    monkeypatch.setattr(os, "getpid", lambda: next(pids))
+
+    def write() -> None:
+        if name == "site":
+            SiteFile(tmp_path / name)._write(Record(site="one", checkpoint=0))
+        else:
+            StateDir(tmp_path).write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
+
+    def replace_late(fresh: Path, path: Path) -> None:
+        monkeypatch.setattr(Path, "replace", replace)
+        write()
+        replace(fresh, path)
+
+    monkeypatch.setattr(Path, "replace", replace_late)
+    write()
+    assert [each.name for each in tmp_path.iterdir()] == [name]

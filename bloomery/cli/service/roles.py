@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import webbrowser
 from collections.abc import Sequence
@@ -116,7 +117,6 @@ def next_steps(service: Service, home: StateDir) -> str:
     "--workers", "count", type=click.IntRange(1, 64), default=1, show_default=True,
     help="How many processes share the ports.",
 )  # fmt: skip
-@click.option("--worker-link", type=int, hidden=True, help="Descriptor of the parent's link.")
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
 def api(
     state_dir: Path,
@@ -125,27 +125,26 @@ def api(
     port: int | None,
     orchestration_port: int | None,
     count: int,
-    worker_link: int | None,
     verbose: bool,
 ) -> None:
     """Run both APIs in processes of their own, on the database of a server.
 
     Nodes need bloomery conductor, stacks need bloomery engine.
     """
-    loaded = process.begin(config_files, verbose=verbose)
+    is_alone = count == 1
+    loaded = process.begin(config_files, verbose=verbose, has_traces=is_alone)
     settings = listening_on(loaded, host_ip, port, orchestration_port)
-    shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = StateDir(state_dir, role="api")
-        if worker_link is not None:
-            _serve_apis(settings, home, config_files, shutdown, workers.Link(worker_link))
-            return
-        home.take()
-        if count == 1:
-            _serve_apis(settings, home, config_files, shutdown)
+        serve_apis = functools.partial(_serve_apis, settings, home, config_files)
+        if is_alone:
+            shutdown = process.Shutdown().listen()
+            home.take()
+            serve_apis(shutdown)
         else:
+            home.take()
             foundation.require_several(home, settings, "bloomery api")
-            workers.keep(count, settings, home, shutdown)
+            workers.Parent(count, settings, home, serve_apis).run()
 
 
 def _serve_apis(
