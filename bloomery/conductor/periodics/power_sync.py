@@ -11,13 +11,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import power, pulse, states, tasks, writes
 from bloomery.conductor.pulse import Lane, gap_s
-from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
@@ -117,10 +118,10 @@ class PowerSync:
         row, due_at = self._rows.get(uuid), self._suspects.get(uuid)
         try:
             look = None if row is None else self._pulse.look(uuid, row.changed_at)
-            if look is None and self._pulse.former(uuid) is not None:
-                row = await self._lane.in_worker(self._row_in_task, uuid)
+            if look is None:
+                row = await self._lane.in_worker(self._renew_or_sync, uuid)
                 look = None if row is None else self._pulse.look(uuid, row.changed_at)
-            if row is None or look is None or await self._needs_task(row, look):
+            if row is not None and (look is None or await self._needs_task(row, look)):
                 await self._lane.in_worker(self._sync_in_task, uuid)
         except (errors.BmcQueueTimeout, errors.NoFreeConductorWorker) as queued:
             LOG.debug("node %s: left to the next pass: %s", uuid, queued)
@@ -166,21 +167,33 @@ class PowerSync:
         if self._suspects.get(uuid) == due_at:
             self._lane.put(uuid)
 
-    def _row_in_task(self, uuid: str) -> PowerRow | None:
-        """Return the row of a changed node, with a look that asks its BMC as the row says now."""
-        context, row = tasks.background_context(self._runtime), None
-        with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+    def _renew_or_sync(self, uuid: str) -> PowerRow | None:
+        """Return a node's row, with a look that asks its BMC as the row says now.
+
+        A node without a look is polled here; it, and one at work, has no row.
+        """
+        with tasks.skipping(uuid), self._task(uuid) as task:
             node = task.node
-            if not node.reservation and _is_idle(node):
+            if node.reservation or not _is_idle(node):
+                return None
+            with contextlib.suppress(errors.Invalid):  # which the poll tells
                 self._pulse.renew(task)
+            if self._pulse.look(uuid, node.updated_at) is not None:
                 key = RingKey(node.uuid, node.driver, node.conductor_group)
                 has_error = node.last_error is not None and _may_forget(node)
-                row = PowerRow(key, node.updated_at, node.power_state, node.health, has_error)
-        return row
+                return PowerRow(key, node.updated_at, node.power_state, node.health, has_error)
+            self._sync(task)
+        return None
 
     def _sync_in_task(self, uuid: str) -> None:
-        with tasks.skipping(uuid):
-            self._sync(tasks.background_context(self._runtime), uuid)
+        with tasks.skipping(uuid), self._task(uuid) as task:
+            if not task.node.reservation and _is_idle(task.node):
+                self._sync(task)
+
+    def _task(self, uuid: str) -> AbstractContextManager[TaskManager]:
+        count = self._failures.get(uuid, 0) + 1
+        budget_s = LOOK_BUDGET_S if count <= self._most else None
+        return tasks.shared(tasks.background_context(self._runtime), uuid, budget_s)
 
     def _give_up_in_task(self, row: PowerRow, count: int, why: str) -> None:
         """Give up a node after looks that failed, unless it was changed since: its BMC, perhaps."""
@@ -190,38 +203,33 @@ class PowerSync:
             if is_as_listed and not node.reservation and _is_idle(node):
                 self._failed(task, count, why)
 
-    def _sync(self, context: Context, uuid: str) -> None:
-        count = self._failures.get(uuid, 0) + 1
-        budget_s = LOOK_BUDGET_S if count <= self._most else None
-        with tasks.shared(context, uuid, budget_s) as task:
-            node = task.node
-            if node.reservation or not _is_idle(node):
-                return
-            task.reads = {}  # one document has power and health
-            try:
-                task.driver.power.validate(task)
-                actual = task.driver.power.get_power_state(task)
-            except errors.BmcQueueTimeout as queued:
-                LOG.debug("node %s: left to the next pass: %s", uuid, queued)
-                return
-            except errors.Invalid as unusable:
-                if node.power_state is None:
-                    self._failures.pop(uuid, None)
-                    return
-                self._failed(task, count, secrets.brief(unusable))
-                return
-            except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
-                self._failed(task, count, secrets.brief(exc))
-                return
-            if actual == Power.ERROR:
-                self._failed(task, count, "the BMC cannot tell the power state")
-            elif actual == node.power_state:
+    def _sync(self, task: TaskManager) -> None:
+        node, count = task.node, self._failures.get(task.node.uuid, 0) + 1
+        task.reads = {}  # one document has power and health
+        try:
+            task.driver.power.validate(task)
+            actual = task.driver.power.get_power_state(task)
+        except errors.BmcQueueTimeout as queued:
+            LOG.debug("node %s: left to the next pass: %s", node.uuid, queued)
+            return
+        except errors.Invalid as unusable:
+            if node.power_state is None:
                 self._failures.pop(node.uuid, None)
-                self._note_health(task)
-                self._forget_error(task)
-            elif actual is not None:
-                self._differs(task, actual, count)
-            self._pulse.renew(task)
+                return
+            self._failed(task, count, secrets.brief(unusable))
+            return
+        except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
+            self._failed(task, count, secrets.brief(exc))
+            return
+        if actual == Power.ERROR:
+            self._failed(task, count, "the BMC cannot tell the power state")
+        elif actual == node.power_state:
+            self._failures.pop(node.uuid, None)
+            self._note_health(task)
+            self._forget_error(task)
+        elif actual is not None:
+            self._differs(task, actual, count)
+        self._pulse.renew(task)
 
     def _forget_error(self, task: TaskManager) -> None:
         """Clear last_error if the history has it, unless the node's state is about the error."""

@@ -187,6 +187,15 @@ def test_a_changed_node_keeps_its_look_and_connection_where_the_bmc_is_the_same(
     assert (counted["requests"], counted["connections"]) == (asked + 1, connections)
 
 
+def test_a_node_without_a_look_gets_one_from_its_row_where_its_login_is_open(watch):
+    watch.runtime.pulse.drop(watch.node)
+    asked, tasks = watch.machine.bmc.counted()["requests"], watch.tasks
+    watch.run()
+    assert watch.tasks == tasks + 1, "it makes the look"
+    assert watch.machine.bmc.counted()["requests"] == asked + 1, "of the look"
+    assert Connection.count == 1
+
+
 def test_looks_are_kept_for_longer_than_an_interval(watch, monkeypatch):
     """However long that is: nobody looks between two passes."""
     monkeypatch.setattr(watch.sync, "_interval_s", 3 * 3600.0)

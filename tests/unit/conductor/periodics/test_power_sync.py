@@ -468,16 +468,18 @@ def test_full_pool_leaves_the_work_to_the_next_pass(make_rack, bmc):
     assert {state for state, _ in bmc.orders} == {ON}
 
 
-def test_node_that_somebody_takes_meanwhile_is_left_alone(rack, bmc):
+@pytest.mark.parametrize("poll", ["_renew_or_sync", "_sync_in_task"])
+def test_node_that_somebody_takes_meanwhile_is_left_alone(rack, bmc, poll):
     node = rack.node()
     bmc.reads = OFF
     with rack.site.acquire(node, purpose="something else"):
         before = rack.site.everything()
-        rack.sync._sync(rack.site.context(), node)  # listed before it was taken
+        assert getattr(rack.sync, poll)(node) is None  # listed before it was taken
         assert rack.site.everything() == before
 
 
-def test_a_power_state_read_before_another_flow_corrects_nothing(rack, bmc, monkeypatch):
+@pytest.mark.parametrize("poll", ["_renew_or_sync", "_sync_in_task"])
+def test_a_power_state_read_before_another_flow_corrects_nothing(rack, bmc, monkeypatch, poll):
     """A reboot takes and frees the node between the poll and the lock of the correction."""
     node, read = rack.node(), bmc.read
     bmc.one[node] = OFF
@@ -487,7 +489,7 @@ def test_a_power_state_read_before_another_flow_corrects_nothing(rack, bmc, monk
             return read(row)
 
     monkeypatch.setattr(bmc, "read", off_in_the_middle_of_a_reboot)
-    rack.sync._sync(rack.site.context(), node)
+    getattr(rack.sync, poll)(node)
     assert (bmc.orders, warnings_in_history(rack, node)) == ([], [])
     monkeypatch.undo()
     rack.run()
