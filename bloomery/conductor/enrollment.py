@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from bloomery.conductor import (
     row_updates,
     runner,
     steps,
+    writes,
 )
 from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.runner import Flow
@@ -64,7 +66,7 @@ def _change_factory_password(task: TaskManager) -> Outcome | None:
 def _check_power(task: TaskManager) -> Outcome:
     """Check that the BMC answers and accepts the login.
 
-    Read vendor, modes and firmware versions; a BMC that reports none is no failure.
+    Read vendor, health, modes and firmware versions; a BMC that reports none is no failure.
     """
     task.driver.power.validate(task)
     node, power_state = task.node, task.driver.power.get_power_state(task)
@@ -76,25 +78,35 @@ def _check_power(task: TaskManager) -> Outcome:
     secure_boot = hardware.read_if_supported(task, management.get_secure_boot_state)
     node.secure_boot = node.secure_boot if secure_boot is None else secure_boot
     result = dict(hardware.read_in_short(task).result)
+    if task.runtime.conf.conductor.enable_health_monitoring:
+        health = hardware.read_if_supported(task, management.get_node_health)
+        if health not in (None, node.health):
+            result["from_health"], node.health = node.health, health
     if node.power_state != power_state:
         result["from_power"], node.power_state = node.power_state, power_state
     return Done(result=result)
 
 
 def _finish_verify(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    return Transition(event="done", writes=_power_correction(task, result))
+    return Transition(event="done", writes=_corrections(task, result))
 
 
 def _fail_verify(task: TaskManager, failure: FlowFailure) -> Transition:
-    correction = _power_correction(task, failure.result)
-    return Transition(event="fail", last_error=failure.sentence, writes=correction)
+    corrections = _corrections(task, failure.result)
+    return Transition(event="fail", last_error=failure.sentence, writes=corrections)
 
 
-def _power_correction(task: TaskManager, result: Mapping[str, Any]) -> list[DeferredWrite]:
-    if "from_power" not in result:
-        return []
-    emit = notification_utils.emit_power_state_corrected_notification
-    return [DeferredWrite(lambda: emit(task.context, task.node, result["from_power"]))]
+def _corrections(task: TaskManager, result: Mapping[str, Any]) -> list[DeferredWrite]:
+    """Return what tells of the power state and health that ``_check_power`` found changed."""
+    tell = {
+        "from_power": notification_utils.emit_power_state_corrected_notification,
+        "from_health": writes.health_entry,
+    }
+    return [
+        DeferredWrite(partial(write, task.context, task.node, result[was]))
+        for was, write in tell.items()
+        if was in result
+    ]
 
 
 VERIFY: Final = Phase(

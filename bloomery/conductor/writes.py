@@ -104,6 +104,13 @@ def history_entry(
     return partial(history.insert, entry=entry)
 
 
+def health_entry(context: Context, node: Node, was: str | None) -> EncodedWrite:
+    """Return the write of the history entry of a change of the machine's health."""
+    sentence = f"health of the machine: {was or 'unknown'} -> {node.health or 'unknown'}"
+    failed = node.health not in (None, "OK")
+    return history_entry(context, node, sentence, event_type="monitoring", failed=failed)
+
+
 def failure_entry(context: Context, node: Node, text: str, event_type: str) -> EncodedWrite:
     """Set the node's last_error, and return the write of its history entry."""
     node.last_error = text

@@ -72,7 +72,7 @@ class Conductor:
         True, "bring a machine to its recorded power state; false: record the machine's state"
     )
     enable_health_monitoring: bool = option(
-        True, "record the health that BMCs report, during power sync"
+        True, "record the health that BMCs report, when a node is verified and during power sync"
     )
     power_failure_recovery_interval: int = option(
         300,

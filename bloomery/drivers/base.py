@@ -380,7 +380,7 @@ class Management(Interface):
         raise self.unsupported(task, "detect_vendor")
 
     def get_node_health(self, task: DriverTask) -> str | None:
-        """Return OK, Warning, Critical, or None: unknown.  When: power sync."""
+        """Return OK, Warning, Critical, or None: unknown.  When: verify, power sync."""
         raise self.unsupported(task, "get_node_health")
 
     def get_sensors_data(self, task: DriverTask) -> dict[str, dict[str, dict[str, Any]]]:

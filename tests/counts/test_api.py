@@ -121,12 +121,13 @@ def test_a_look_at_a_record_is_one_select_and_a_patch_one_commit(
         assert meter.commits == 1
 
 
-def test_a_whole_cycle_is_14_commits(api: Client, meter: Meter) -> None:
+def test_a_whole_cycle_is_at_most_14_commits(api: Client, meter: Meter) -> None:
+    """Fewer where two threads write at once, and so in one group."""
     cycle = {"manage": "manageable", "provide": "available", "active": "active"}
     for verb, state in [*cycle.items(), ("deleted", "available")]:
         api.put(f"{NODE}/states/provision", {"target": verb})
         wait_for(lambda state=state: _rests_in(api, state), f"the node to be {state}")
-    assert meter.commits == 14
+    assert 12 <= meter.commits <= 14
 
 
 def _rests_in(api: Client, state: str) -> bool:

@@ -251,15 +251,8 @@ class PowerSync:
         if health == task.node.health:
             return
         task.upgrade_lock(purpose="health", retry=False)
-        sentence = (
-            f"health of the machine: {task.node.health or 'unknown'} -> {health or 'unknown'}"
-        )
-        task.node.health = health
-        entry = writes.history_entry(
-            task.context, task.node, sentence, event_type="monitoring",
-            failed=health not in (None, "OK"),
-        )  # fmt: skip
-        task.save(entry)
+        was, task.node.health = task.node.health, health
+        task.save(writes.health_entry(task.context, task.node, was))
 
     def _failed(self, task: TaskManager, count: int, why: str) -> None:
         if count <= self._most:

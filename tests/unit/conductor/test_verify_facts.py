@@ -42,3 +42,17 @@ def test_a_bmc_that_does_not_tell_its_vendor_is_manageable_all_the_same(
 
     monkeypatch.setattr(FakeManagement, "detect_vendor", refuse, raising=False)
     assert "vendor" not in site.node(_verified(site)).properties
+
+
+@pytest.mark.parametrize(("health", "severity"), [("OK", "INFO"), ("Critical", "ERROR")])
+def test_health_is_noted_and_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch, health: str, severity: str
+) -> None:
+    monkeypatch.setattr(FakeManagement, "get_node_health", lambda *_: health)
+    node = _verified(site)
+    assert site.node(node).health == health
+    entries = [e for e in site.history(node) if e["event_type"] == "monitoring"]
+    (entry,) = [e for e in entries if "health" in e["event"]]
+    assert (entry["severity"], entry["event"]) == (
+        severity, f"health of the machine: unknown -> {health}"
+    )  # fmt: skip
