@@ -1018,6 +1018,34 @@ class BmcPasswordChangeRequired(BmcRefused):
     code = "bmc.password_change_required"
 
 
+class SwitchUnreachable(BmcUnreachable):
+    """A switch did not answer: the runner repeats the step, as it does for a silent BMC."""
+
+    code = "switch.unreachable"
+    text = "cannot reach switch {switch} at {address}: {reason}"
+
+
+class SwitchLeftAlone(BmcLeftAlone):
+    """A switch was not called, because it was silent just now."""
+
+    code = "switch.left_alone"
+    text = SwitchUnreachable.text
+
+
+class SwitchBusy(BmcQueueTimeout):
+    """A switch was not called: earlier orders of this conductor kept its lane."""
+
+    code = "switch.busy"
+    text = "cannot order switch {switch} at {address} yet: {reason}"
+
+
+class SwitchRefused(Failure):
+    """A switch refused: a retry will not help."""
+
+    code, status = "switch.refused", 400
+    text = "cannot set up switch {switch} at {address}: it refused {reason}"
+
+
 class NoFreeIPMITerminalPorts(Unavailable):
     code = "console.no_port"
     text = (

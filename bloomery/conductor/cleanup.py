@@ -107,7 +107,7 @@ _ASYNC: Final = (
     # what a step stored for its next attempt
     "agent_command", "agent_partitions", agents.BOOT_RETRIES,
     "agent_tries", "agent_power_looks", "agent_steps_reread", substeps.POSITIONS,
-    "redfish_raid", "redfish_write",
+    "redfish_raid", "redfish_write", "switch_orders",
 )  # fmt: skip
 _KEYS_OF: Final = {
     "deploy": (

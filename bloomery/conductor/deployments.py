@@ -66,6 +66,7 @@ def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
     rules.check_instance(node, task.runtime.conf.conductor.disallowed_deployment_boot_modes)
     try:
         task.driver.power.validate(task)
+        task.driver.network.validate(task)
         task.driver.deploy.validate(task)
     except errors.Failure as exc:
         raise errors.InstanceDeployFailure(

@@ -128,6 +128,7 @@ VERIFY: Final = Phase(
 def check_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the node's driver can inspect the node."""
     task.driver.power.validate(task)
+    task.driver.network.validate(task)
     task.driver.inspect.validate(task)
 
 

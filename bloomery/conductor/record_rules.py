@@ -82,6 +82,17 @@ def _change_port(
                 f'{errors.name_of(node)} is in state "{node.provision_state}": only in '
                 f"{', '.join(_WIRING_STATES)}, or in maintenance",
             )
+        own, new = (
+            extra.get("switchport") for extra in (port.extra, changed.get("extra", port.extra))
+        )
+        is_in_use = node.provision_state not in (*_WIRING_STATES, State.AVAILABLE)
+        if own != new and is_in_use and node.network_interface == "ironic-networking":
+            raise errors.Conflict(
+                reason=f"cannot change extra.switchport of port {port.uuid} while node "
+                f'{errors.name_of(node)} is in state "{node.provision_state}": set the node to '
+                "maintenance first; the new network comes with the next deployment, or with a VIF "
+                "that is attached to the port (baremetal node vif attach --port-uuid)",
+            )
     for name, value in changed.items():
         setattr(port, name, value)
     if changed.keys() & {"portgroup_uuid", "physical_network", "pxe_enabled"}:

@@ -529,6 +529,8 @@ def _postpone(flow: Flow, run: StepRun, exc: Exception) -> bool:
         return False
     why = secrets.brief(errors.Failure(reason=exc.facts.get("cause") or exc.facts["reason"]))
     match exc:
+        case errors.SwitchUnreachable() | errors.SwitchLeftAlone():
+            trouble = f"switch {exc.facts['switch']} does not answer"
         case errors.BmcLoginLeftAlone():
             trouble = "the BMC refuses the login"
         case errors.BmcBusy():

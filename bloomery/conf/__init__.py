@@ -34,7 +34,16 @@ from bloomery.conf.api import Api, OsloPolicy
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.declare import options, read
 from bloomery.conf.default import LEAST_THREADS, NONE, Database, Default, JsonRpc
-from bloomery.conf.drivers import BmcOptions, Console, Fake, Ipmi, Redfish, SensorData, WebhookPower
+from bloomery.conf.drivers import (
+    BmcOptions,
+    Console,
+    Fake,
+    Ipmi,
+    IronicNetworking,
+    Redfish,
+    SensorData,
+    WebhookPower,
+)
 from bloomery.conf.engine import Engine, Orchestration
 from bloomery.conf.inspection import AutoDiscovery, InspectionRules, Inspector, Inventory
 from bloomery.conf.notifications import Audit, Events, OsloMessagingNotifications, Tracing
@@ -69,6 +78,7 @@ class Conf:
     inspector: Inspector = field(default_factory=Inspector)
     inventory: Inventory = field(default_factory=Inventory)
     ipmi: Ipmi = field(default_factory=Ipmi)
+    ironic_networking: IronicNetworking = field(default_factory=IronicNetworking)
     json_rpc: JsonRpc = field(default_factory=JsonRpc)
     metrics: Metrics = field(default_factory=Metrics)
     metrics_statsd: MetricsStatsd = field(default_factory=MetricsStatsd)

@@ -1,4 +1,4 @@
-"""[bmc], [redfish], [ipmi], [webhook] and others: how drivers reach machines."""
+"""[bmc], [redfish], [ipmi], [ironic_networking] and others: how drivers reach machines."""
 
 from __future__ import annotations
 
@@ -207,4 +207,35 @@ class SensorData:
     )
     data_types: tuple[str, ...] = option(
         ("ALL",), "types of sensors that are shown and sent, such as Temperature,Fan; ALL: all"
+    )
+
+
+_NETWORK: Final = (
+    "MODE/native_vlan=N[/allowed_vlans=N,N-N]; MODE is access, trunk or hybrid; driver_info "
+    "overrides it; empty: the ports' own networks"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IronicNetworking:
+    switch_config_file: str = option("", "file of the switches, a section for each")
+    enabled_switch_drivers: tuple[str, ...] = option(
+        ("openconfig",), "drivers that switches of the file may name"
+    )
+    allowed_vlans: str | None = option(
+        None, "VLANs that may be set, such as 100,200-299; empty: none; unset: all"
+    )
+    cleaning_network: str = option("", f"network of nodes that are cleaned: {_NETWORK}")
+    provisioning_network: str = option("", f"network of nodes that are deployed: {_NETWORK}")
+    inspection_network: str = option("", f"network of nodes that are inspected: {_NETWORK}")
+    rescuing_network: str = option("", f"network of nodes that are rescued: {_NETWORK}")
+    servicing_network: str = option("", f"network of nodes that are serviced: {_NETWORK}")
+    idle_network: str = option(
+        "",
+        "network of nodes that nothing is done to: as the others; empty: their ports stay as they "
+        "are",
+    )
+    switch_timeout: int = option(30, "seconds for one call to a switch", least=1)
+    switch_apply_timeout: int = option(
+        60, "seconds for a switch to show what it was ordered", least=1
     )

@@ -169,8 +169,9 @@ class Interface:
 
         When: GET /v1/nodes/ID/validate; and before work begins: ``power`` of every verb and every
         power sync, ``deploy`` of active and rebuild, ``boot`` of adopt, ``network`` of clean,
-        service and rescue, and ``inspect``, ``rescue``, ``console``, ``management`` before their
-        own requests.  Raises MissingParameterValue, InvalidParameterValue.
+        service, rescue, inspect, active and rebuild, and ``inspect``, ``rescue``, ``console``,
+        ``management`` before their own requests.  Raises MissingParameterValue,
+        InvalidParameterValue.
         """
 
     def list_ineffective(self, task: DriverTask) -> Sequence[str]:
@@ -660,9 +661,17 @@ class Inspect(Interface):
 
 
 class Network(Interface):
-    """Connects ports to networks by plain calls, under the exclusive lock except ``vif_list``."""
+    """Connects ports to networks.  VIFs: plain calls, all but ``vif_list`` under the lock."""
 
     kind = "network"
+
+    def connect(self, task: DriverTask, role: str) -> Outcome | None:
+        """Connect the node's ports to the network of a role; Again until the switches show it.
+
+        ``role``: cleaning, provisioning, inspection, rescuing, servicing, tenant, or idle.  When:
+        between power off and power on, by deploy, inspect and rescue interfaces that boot an agent
+        or an instance; repeated after a crash.  None: networks are managed elsewhere.
+        """
 
     def vif_attach(self, task: DriverTask, vif_info: Mapping[str, Any]) -> None:
         """Attach a virtual interface to a free port or port group.

@@ -21,7 +21,7 @@ class ManualHardware(base.HardwareType):
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("noop", "fake"),
-        "network": ("noop",),
+        "network": ("noop", "ironic-networking"),
         "power": ("fake", "agent"),
         "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),

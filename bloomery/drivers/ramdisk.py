@@ -52,12 +52,13 @@ class RamdiskDeploy(base.Deploy):
 
     @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
-        """Check the machine, switch off, prepare the boot, switch on."""
+        """Check the machine, switch off, connect its ports, prepare the boot, switch on."""
         return substeps.run_in_order(
             task,
             "ramdisk_deploy",
             lambda: task.driver.boot.check_machine(task),
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: task.driver.network.connect(task, "tenant"),
             lambda: task.driver.boot.prepare_instance(task),
             lambda: task.driver.power.set_power_state(task, PowerState.ON),
         )
@@ -68,5 +69,6 @@ class RamdiskDeploy(base.Deploy):
             task,
             "ramdisk_tear_down",
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: task.driver.network.connect(task, "idle"),
             lambda: task.driver.boot.clean_up_instance(task),
         )

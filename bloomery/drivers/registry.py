@@ -40,7 +40,7 @@ _UPSTREAM: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older o
     "firmware": (),
     "inspect": ("ilo", "inspector", "irmc"),
     "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
-    "network": ("flat", "ironic-networking", "neutron"),
+    "network": ("flat", "neutron"),
     "power": ("ilo", "irmc"),
     "raid": ("ilo5", "irmc"),
     "rescue": (),

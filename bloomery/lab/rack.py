@@ -174,6 +174,11 @@ class Rack:
         server = self._servers[0]
         return self._address(next(iter(server.bmcs)), server)
 
+    def address_of(self, bmc: SimulatedBmc) -> str:
+        """Return the address of one of ``bmcs``, such as a switch."""
+        pairs = ((at, server) for server in self._servers for at in server.bmcs)
+        return next(self._address(at, s) for at, s in pairs if s.bmcs[at] is bmc)
+
     def _address(self, at: str, server: Server) -> str:
         host = f"[{at}]" if ":" in at else at
         return f"{'http' if self._context is None else 'https'}://{host}:{server.port}"

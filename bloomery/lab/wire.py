@@ -3,6 +3,7 @@
 GET|POST|DELETE /lab/faults      see ``faults``
 GET /lab, /lab/events            what happens in the rack: a page, JSON
 GET /lab/systems/ID              the true state of a machine
+GET /lab/switch                  the true state of a switch
 GET /lab/any.iso                 an ISO for a deployment, of zeros
 GET /lab/stats                   counters of requests, connections and logins
 
@@ -34,6 +35,7 @@ from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.model import merged
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.routing import Ask, Reply
+from bloomery.lab.switch import SimulatedSwitch
 from bloomery.lab.timers import draw
 
 LOG = logging.getLogger(__name__)
@@ -318,7 +320,7 @@ class Connection:
             if "message" in fault:
                 raise Refusal(400, fault["message"])
             with bmc.lock:
-                routing.serve(bmc, ask)
+                _route(bmc, ask)
 
         task = bmc.begin(f"{ask.method} {ask.path}", fault.get("seconds", 5), carry_out)
         if kind == "task":
@@ -331,7 +333,7 @@ class Connection:
         if ask.path.rstrip("/") == "/redfish":
             return Reply(200, {"v1": f"{ROOT}/"})
         if ask.method not in ("PATCH", "PUT"):
-            reply = routing.serve(bmc, ask)
+            reply = _route(bmc, ask)
             query = urllib.parse.parse_qs(request.target.partition("?")[2])
             if "$expand" not in query or ask.method not in ("GET", "HEAD"):
                 return reply
@@ -350,7 +352,7 @@ class Connection:
                         412, "If-Match is missing or does not match", "PreconditionFailed",
                         {"ETag": current},
                     )  # fmt: skip
-            return routing.serve(bmc, ask)
+            return _route(bmc, ask)
 
     def _lab(self, request: Request) -> Reply:
         bmc, path = self.bmc, request.path
@@ -363,6 +365,8 @@ class Connection:
         ident = path.removeprefix("/lab/systems/")
         if ident in bmc.systems:
             return Reply(200, bmc.systems[ident].shown())
+        if path == "/lab/switch" and isinstance(bmc, SimulatedSwitch):
+            return Reply(200, bmc.shown())
         if path == "/lab/events":
             return Reply(200, self.server.overview())
         if path == "/lab/stats":
@@ -417,6 +421,10 @@ def _reply(serve: Callable[..., Reply], *args: Any) -> Reply:
         return serve(*args)
     except Refusal as no:
         return Reply(no.status, no.document, no.headers)
+
+
+def _route(bmc: SimulatedBmc, ask: Ask) -> Reply:
+    return bmc.serve(ask) if isinstance(bmc, SimulatedSwitch) else routing.serve(bmc, ask)
 
 
 def etag(document: Mapping[str, Any]) -> str:

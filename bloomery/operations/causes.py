@@ -139,6 +139,12 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "{s.step} waits for a call of the agent, {s.agent_heard}",
          "wait for the call, or ask for abort (baremetal node abort): {s.run.reason}",
          since="s.run.started_at"),
+    Rule("step_waits_for_switch",
+         lambda s: s.runs_as(Run.AGAIN) and s.run and (s.run.reason or "").startswith("switch "),
+         "{s.step} waits: {s.run.reason}",
+         "look at the switch that is named (its address and login: the file of "
+         "[ironic_networking]switch_config_file), or wait: {s.run.reason}",
+         since="s.run.started_at"),
     Rule("step_tolerates_outage", lambda s: s.runs_as(Run.AGAIN) and s.run and s.run.deadline_at,
          "{s.step} is tried again: {s.run.reason}", _LOOK_AT_BMC + ", or wait: {s.run.reason}",
          since="s.run.started_at"),

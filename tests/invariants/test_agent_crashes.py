@@ -164,6 +164,8 @@ def with_boot_files(conf: Conf, folder: Path) -> Conf:
 
 
 class AgentLife(Life):
+    hardware = Directed
+
     def __init__(
         self, path: Path, server: AgentServer, boots_by: str, kind: Kind, bmc: Any,
         instance: dict[str, Any],
@@ -171,7 +173,7 @@ class AgentLife(Life):
         self.server, self.http = server, str(path.parent / "http")
         self.has_files, self.lost_boots = boots_by in BOOTS, kind.lost_boots
         self.lost_token: Any = None
-        super().__init__(path, Directed(path.parent, boots_by), kind.orders)
+        super().__init__(path, self.hardware(path.parent, boots_by), kind.orders)
         self.site.set(
             self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
             driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast}),

@@ -165,7 +165,7 @@ def test_every_group_is_read():
 
 REFERRED_TO = {"default_hooks", "default_inspection_hooks"}  # by the defaults of other options
 WHOLE = {"cors", "healthcheck", "fake"}  # groups that are read as a whole
-COMPUTED = re.compile(r"default_[a-z]+_interface|enabled_[a-z]+_interfaces")
+COMPUTED = re.compile(r"default_[a-z]+_interface|enabled_[a-z]+_interfaces|[a-z]+_network")
 
 
 def read_names() -> set[str]:

@@ -30,6 +30,9 @@ Json = dict[str, Any]
 _VERSION: Final = "hardware_manager_version"  # in driver_internal_info and in the agent's answer
 _REREAD: Final = "agent_steps_reread"  # in driver_internal_info: the list was read again
 _MOST_BYTES: Final = 256 << 10  # of the cached steps, which are part of the node's row
+_NETWORKS: Final = {  # by phase
+    "clean": "cleaning", "deploy": "provisioning", "service": "servicing",
+}  # fmt: skip
 _KINDS: Final = ("deploy", "raid")  # steps of other interfaces are not supported
 _PHASES: Final[dict[str, str]] = {
     State.CLEANING: "clean", State.DEPLOYING: "deploy", State.SERVICING: "service",
@@ -213,7 +216,7 @@ def start_agent(task: DriverTask, conf: Conf, phase: str, *, boots: bool = True)
     return substeps.run_in_order(
         task,
         "agent_start",
-        lambda: ramdisk.boot(task, params) if boots else None,
+        lambda: ramdisk.boot(task, params, _NETWORKS[phase]) if boots else None,
         lambda: commands.with_retries(task, conf, lambda: refresh(task, conf, phase)),
     )
 

@@ -154,8 +154,9 @@ class CustomAgentDeploy(base.Deploy):
         )
 
     @steps.deploy_step(priority=30, resumable=True)
-    def switch_to_tenant_network(self, task: base.DriverTask) -> None:
-        """Do nothing: networks are managed elsewhere."""
+    def switch_to_tenant_network(self, task: base.DriverTask) -> Outcome | None:
+        """Connect the ports to the networks of their user."""
+        return task.driver.network.connect(task, "tenant")
 
     @steps.deploy_step(priority=20, resumable=True)
     def boot_instance(self, task: base.DriverTask) -> Outcome | None:
@@ -179,6 +180,7 @@ class CustomAgentDeploy(base.Deploy):
             task,
             "agent_undeploy",
             lambda: ramdisk.switch_off(task),
+            lambda: task.driver.network.connect(task, "idle"),
             lambda: task.driver.boot.clean_up_instance(task),
         )
 

@@ -61,6 +61,7 @@ class AgentInspect(base.Inspect):
             "agent_inspect",
             lambda: ramdisk.switch_off(task),
             task.forget_agent,
+            lambda: task.driver.network.connect(task, "inspection"),
             prepare_boot,
             task.save,
             lambda: ramdisk.switch_on(task),
@@ -85,6 +86,7 @@ class AgentInspect(base.Inspect):
             "agent_inspect",
             lambda: task.driver.boot.clean_up_ramdisk(task) if is_ours else None,
             lambda: self._switch_off(task),
+            lambda: task.driver.network.connect(task, "idle"),
         )
         if isinstance(outcome, Done):
             _forget(task)

@@ -43,8 +43,8 @@ def kernel_parameters(conf: Conf, *, inspects: bool = False) -> dict[str, str]:
                      else {})  # fmt: skip
 
 
-def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
-    """Boot the agent and wait for its first heartbeat.
+def boot(task: base.DriverTask, params: Mapping[str, str], network: str) -> Outcome:
+    """Boot the agent on the network of this role, and wait for its first heartbeat.
 
     The session of an earlier agent ends once the power is off.
     """
@@ -53,6 +53,7 @@ def boot(task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         BOOT,
         lambda: switch_off(task),
         task.forget_agent,
+        lambda: task.driver.network.connect(task, network),
         lambda: task.driver.boot.prepare_ramdisk(task, params),
         task.save,  # an agent that boots in no time would lose the token of its lookup
         lambda: switch_on(task),
@@ -77,8 +78,10 @@ def switch_on(task: base.DriverTask) -> Outcome | None:
     return task.driver.power.set_power_state(task, PowerState.ON)
 
 
-def take_away(task: base.DriverTask) -> Outcome | None:
-    """Switch off and remove the agent's boot files; restart where power off is forbidden.
+def take_away(task: base.DriverTask, network: str = "idle") -> Outcome | None:
+    """Switch off, remove the agent's boot files, and connect the network of this role.
+
+    The machine restarts where power off is forbidden.
 
     An agent that restarts the machine itself stays until then.
     """
@@ -91,6 +94,7 @@ def take_away(task: base.DriverTask) -> Outcome | None:
         "agent_away",
         lambda: switch_off(task),
         lambda: task.driver.boot.clean_up_ramdisk(task),
+        lambda: task.driver.network.connect(task, network),
         lambda: task.driver.power.reboot(task) if task.node.disable_power_off else None,
     )
 
@@ -100,7 +104,7 @@ def boot_instance(task: base.DriverTask, name: str) -> Outcome:
     return substeps.run_in_order(
         task,
         name,
-        lambda: take_away(task),
+        lambda: take_away(task, "tenant"),
         lambda: task.driver.boot.prepare_instance(task),
         lambda: switch_on(task),
     )

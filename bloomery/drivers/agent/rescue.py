@@ -29,7 +29,7 @@ class AgentRescue(base.Rescue):
         return substeps.run_in_order(
             task,
             "agent_rescue",
-            lambda: None if was_sent else ramdisk.boot(task, params),
+            lambda: None if was_sent else ramdisk.boot(task, params, "rescuing"),
             lambda: commands.with_retries(task, self.conf, lambda: self._set_password(task)),
         )
 

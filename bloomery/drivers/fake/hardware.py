@@ -34,7 +34,7 @@ class FakeHardware(base.HardwareType):
         "firmware": ("fake", "no-firmware"),
         "inspect": ("fake", "agent", "no-inspect"),
         "management": ("fake",),
-        "network": ("noop",),
+        "network": ("noop", "ironic-networking"),
         "power": ("fake",),
         "raid": ("fake", "no-raid", "agent"),
         "rescue": ("fake", "no-rescue", "agent"),

@@ -28,7 +28,7 @@ class IpmiHardware(base.HardwareType):
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("ipmitool", "noop"),
-        "network": ("noop",),
+        "network": ("noop", "ironic-networking"),
         "power": ("ipmitool",),
         "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),

@@ -23,7 +23,7 @@ class RedfishHardware(base.HardwareType):
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),
         "management": ("redfish", "noop"),
-        "network": ("noop",),
+        "network": ("noop", "ironic-networking"),
         "power": ("redfish",),
         "raid": ("redfish", "no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),

@@ -32,6 +32,9 @@ class Machine:
     def prepare_ramdisk(self, task: FakeTask, params: object) -> None:
         """Its agent boots as soon as it is on."""
 
+    def connect(self, task: FakeTask, role: str) -> None:
+        """Its networks are managed elsewhere."""
+
     def validate_inspection(self, task: FakeTask) -> None:
         """It could."""
 
@@ -39,11 +42,11 @@ class Machine:
 @pytest.mark.parametrize("in_band", [False, True], ids=["deploy", "inspect"])
 def test_what_ran_before_keeps_no_token(in_band: bool) -> None:
     task, machine = FakeTask({}), Machine()
-    task.driver = SimpleNamespace(power=machine, boot=machine)
+    task.driver = SimpleNamespace(power=machine, boot=machine, network=machine)
     agent = inspect.AgentInspect(Conf())
 
     def turn() -> Outcome:
-        return agent.inspect_hardware(task) if in_band else ramdisk.boot(task, {})
+        return agent.inspect_hardware(task) if in_band else ramdisk.boot(task, {}, "cleaning")
 
     assert isinstance(turn(), Again)
     task.turn = 1

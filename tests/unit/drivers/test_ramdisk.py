@@ -33,6 +33,14 @@ class Boot:
         self.log.append("clean up")
 
 
+class Network:
+    def __init__(self, log) -> None:
+        self.log = log
+
+    def connect(self, task, role):
+        self.log.append(role)
+
+
 class Power:
     """Each change takes one more turn."""
 
@@ -55,7 +63,7 @@ def log():
 @pytest.fixture
 def task(log):
     made = FakeTask({}, instance_info={"boot_iso": ISO}, power_state="power on")
-    made.driver = SimpleNamespace(boot=Boot(log), power=Power(log))
+    made.driver = SimpleNamespace(boot=Boot(log), power=Power(log), network=Network(log))
     return made
 
 
@@ -66,14 +74,14 @@ def deploy():
 
 def test_it_switches_off_prepares_the_boot_and_switches_on(deploy, task, log):
     walk(task, lambda: deploy.deploy(task))
-    assert log == ["look", "power off", "power off", "prepare", "power on", "power on"]
+    assert log == ["look", "power off", "power off", "tenant", "prepare", "power on", "power on"]
     assert task.node.power_state == "power on"
     assert task.node.driver_internal_info == {}
 
 
 def test_tear_down_switches_off_and_takes_the_iso_away(deploy, task, log):
     walk(task, lambda: deploy.tear_down(task))
-    assert log == ["power off", "power off", "clean up"]
+    assert log == ["power off", "power off", "idle", "clean up"]
     assert task.node.power_state == "power off"
 
 

@@ -72,7 +72,7 @@ SPARED = {
 @pytest.fixture
 def script() -> Script:
     script = Script()
-    script.add("deploy", "boot", lambda task: ramdisk.boot(task, {}))
+    script.add("deploy", "boot", lambda task: ramdisk.boot(task, {}, "provisioning"))
     return script
 
 
