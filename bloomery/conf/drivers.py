@@ -220,7 +220,7 @@ _NETWORK: Final = (
 class IronicNetworking:
     switch_config_file: str = option("", "file of the switches, a section for each")
     enabled_switch_drivers: tuple[str, ...] = option(
-        ("openconfig",), "drivers that switches of the file may name"
+        ("generic-switch", "openconfig"), "drivers that switches of the file may name"
     )
     allowed_vlans: str | None = option(
         None, "VLANs that may be set, such as 100,200-299; empty: none; unset: all"

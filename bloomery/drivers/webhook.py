@@ -67,7 +67,7 @@ class WebhookHardware(base.HardwareType):
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("noop",),
-        "network": ("noop",),
+        "network": ("noop", "ironic-networking"),
         "power": ("webhook",),
         "raid": ("no-raid", "agent"),
         "rescue": ("no-rescue", "agent"),

@@ -129,9 +129,14 @@ def differences(wanted: Layout, shown: Layout) -> list[str]:
             continue
         carries = _of_interest(lag.carries, group.carries)
         kind = group.aggregation if lag.aggregation else None
-        if (there := Lag(carries=carries, aggregation=kind)) != lag:
-            phrases.append(f"LAG {name} shows {there}, and not {lag}")
+        if (shown_lag := Lag(carries=carries, aggregation=kind)) != lag:
+            phrases.append(f"LAG {name} shows {shown_lag}, and not {lag}")
     return phrases
+
+
+def differs(wanted: Port, shown: Port) -> bool:
+    """Return whether a port shows other than wanted."""
+    return _of_interest(wanted, shown) != wanted
 
 
 def _of_interest(wanted: Port, shown: Port) -> Port:
@@ -139,9 +144,11 @@ def _of_interest(wanted: Port, shown: Port) -> Port:
     mtu = None if wanted.mtu is None else shown.mtu
     if wanted.mode is None:
         return Port(lag=shown.lag, mtu=mtu)
-    native = frozenset() if shown.native_vlan is None else frozenset({shown.native_vlan})
-    vlans = shown.vlans | native if shown.mode == "trunk" else frozenset()
-    return dataclasses.replace(shown, mtu=mtu, vlans=vlans)
+    if shown.mode != "trunk":
+        return dataclasses.replace(shown, mtu=mtu, vlans=frozenset())
+    if wanted.native_vlan is None or shown.native_vlan is None:  # the switch's default is untagged
+        return dataclasses.replace(shown, mtu=mtu, native_vlan=None)
+    return dataclasses.replace(shown, mtu=mtu, vlans=shown.vlans | {shown.native_vlan})
 
 
 # --------------------------------------------------------------------------------------- VLANs
