@@ -68,6 +68,7 @@ _GROUP: Final = _map("a group's machines", {
     "protocol": {"enum": ["redfish", "ipmi"], "description": "redfish or ipmi"},
     "model": {"enum": list(models.ALL), "description": f"one of {', '.join(models.ALL)}"},
     "apart": _FLAG, "power_s": _SECONDS, "answer_s": _SECONDS, "idle_s": _number("seconds"),
+    "is_new": _FLAG,
     "faults": {"type": "array", "items": _FAULT, "description": "a list of faults"},
     "agent": _AGENT,
     "node": {"type": "object", "description": "a map of fields of a node"},
@@ -108,6 +109,7 @@ class Group:
     power_s: Seconds = 0.0
     answer_s: Seconds = 0.0
     idle_s: float = 5.0  # before a BMC closes a connection
+    is_new: bool = False  # the BMC's password must be changed first
     faults: tuple[Json, ...] = ()
     agent: Profile | None = None
     node: Json = field(default_factory=dict)
@@ -157,7 +159,7 @@ def _group(file: str, name: str, values: Mapping[str, Any], api: str | None) -> 
     place = f"groups.{name}"
     fields = {key: _seconds(value) for key, value in values.items()} | {"name": name}
     if values.get("protocol") == "ipmi":
-        for key in ("model", "apart", "power_s", "answer_s", "idle_s", "faults"):
+        for key in ("model", "apart", "power_s", "answer_s", "idle_s", "is_new", "faults"):
             if key in values:
                 raise _unfit(file, f"{place}.{key}", "IPMI machines have none; leave it out")
         if values["count"] > IPMI_MOST:

@@ -57,7 +57,8 @@ class Simulation:
                     for spec in specs
                 ]
                 bmcs = self._groups[group.name] = rack.bmcs(
-                    specs, Rules(late_s=group.answer_s, idle_s=group.idle_s), make,
+                    specs,
+                    Rules(late_s=group.answer_s, idle_s=group.idle_s, is_new=group.is_new), make,
                     apart=group.apart, seed=f"{scenario.seed} ",
                 )  # fmt: skip
                 for bmc, fault in itertools.product(bmcs, group.faults):

@@ -33,6 +33,7 @@ Json = dict[str, Any]
 
 _CHARS: Final = 16  # of a generated password: no BMC or IPMI version takes fewer at most
 _KINDS: Final = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "-_.+=")
+_IPMI: Final = 20  # characters of a password by IPMI 2.0, at most
 _LOCKED_PAUSE_S: Final = 2.0  # before the next try to lock the other nodes
 _MOST_LOCKED: Final = 30  # tries
 _TRY_PAUSE_S: Final = 5.0  # before a password that the BMC took and refuses is tried again
@@ -71,6 +72,13 @@ def _has_login(access: Access, other: DriverTask, account: Account) -> bool:
     return (theirs.username, theirs.password) == (account.username, account.password)
 
 
+def _shares_ipmi(task: DriverTask, account: Account) -> bool:
+    """Return whether the node's login by IPMI, such as of its console, is the same."""
+    info = task.driver_info
+    ipmi = info.get("ipmi_username"), info.get("ipmi_password")
+    return ipmi == (account.username, account.password)
+
+
 class _Change:
     """An attempt; the nodes are locked.  The rows of the ``sharing`` nodes are written first."""
 
@@ -93,6 +101,8 @@ class _Change:
             if is_ours and new is None:
                 new = other.account.password
         path, policy = self._find_account()
+        if any(_shares_ipmi(task, self._account) for task in self._tasks):
+            policy = policy | {"MaxPasswordLength": min(_limits(policy)[1] or _IPMI, _IPMI)}
         new = _checked(new, policy) if new is not None else _generated(policy)
         account = replace(self._account, password=new)
         for task in self._tasks:
@@ -169,11 +179,15 @@ class _Change:
             root._conn.patch(path, data={"Password": new.password})  # noqa: SLF001  no class
 
         hidden = (*self._hidden, new.password)
+        own, basic = self._account, replace(self._account, auth_type="basic")
         try:
-            self._access.at_root(self._task, self._account, patch, write=True, secrets=hidden)
+            try:
+                self._access.at_root(self._task, own, patch, write=True, secrets=hidden)
+            except errors.BmcPasswordChangeRequired:  # it gives no session before
+                self._access.at_root(self._task, basic, patch, write=True, secrets=hidden)
         except (errors.BmcFailed, errors.BmcLoginRefused):
             pass  # the login says whether it was changed
-        except errors.BmcRefused:
+        except (errors.BmcRefused, errors.BmcBusy, errors.BmcLeftAlone):  # it was not
             for task in self._tasks:
                 task.node.driver_internal_info.pop(OTHER_LOGIN, None)
                 _save(task, is_own=task is self._task)
@@ -193,11 +207,8 @@ class _Change:
         former, self._account = self._account, account
         new = {"redfish_password": account.password}
         for task in self._tasks:
-            info = task.driver_info
             own = dict(new)
-            if (info.get("ipmi_username"), info.get("ipmi_password")) == (
-                former.username, former.password,
-            ):  # fmt: skip
+            if _shares_ipmi(task, former):
                 own["ipmi_password"] = account.password
             task.node.driver_info = task.node.driver_info | task.sealed(own)
             self._remember(task, FORMER, former)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from bloomery.drivers import registry
+from bloomery.lab import refusal
 from bloomery.lab.bmc import Rules
 from tests.functional.redfish import conftest
-from tests.functional.redfish.conftest import BUDGET_S, enrol, manageable
+from tests.functional.redfish.conftest import BUDGET_S, available, enrol, manageable
 from tests.kit.servers.dying import Dead, Mortal
 from tests.kit.servers.site import Site, database
 from tests.kit.servers.stories import Stage
@@ -72,6 +73,19 @@ def test_the_step_sets_a_password_that_the_operator_chose(stage, machine, node):
     assert password(machine) == opened(stage.site, node)["redfish_password"] == OWN
     clean(stage, node, step(password="password"))
     assert password(machine) == opened(stage.site, node)["redfish_password"] == "password"
+
+
+def test_the_password_of_an_active_machine_is_changed_without_a_restart(stage, machine):
+    node = available(stage, machine)
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    before = list(machine.system.happened)
+    stage.ask(node, "service", service_steps=[step()], disable_ramdisk=True)
+    stage.site.wait_for_state(node, "active", "service failed")
+    stage.wait_until_free(node)
+    assert opened(stage.site, node)["redfish_password"] == password(machine) != "password"
+    assert machine.system.happened == before
+    assert stage.show(node)["last_error"] is None
 
 
 def test_no_secret_is_told(stage, machine, node, caplog):
@@ -290,3 +304,33 @@ def test_manage_changes_no_other_password(make_site, machine):
     stage = stage_with(make_site, change_factory_password=True)
     manageable(stage, machine)
     assert password(machine) == "password"
+
+
+def test_a_new_bmc_may_give_no_session_before_the_change(make_site, new_machine):
+    account = "/redfish/v1/AccountService/Accounts/admin"
+    body = refusal.document("change it", "PasswordChangeRequired", [account])
+    new_machine.bmc.faults.add(
+        kind="status", status=403, body=body, path="/Sessions", method="POST", times=-1,
+        until="PATCH .*/Accounts/",
+    )  # fmt: skip
+    manageable(stage_with(make_site, change_factory_password=True), new_machine)
+    assert new_machine.bmc.must_change == set()
+
+
+def test_a_busy_bmc_is_sent_no_wrong_password(stage, machine, node):
+    machine.bmc.faults.add(kind="status", status=503, headers={"Retry-After": "1"}, **PATCH)
+    assert clean(stage, node, step(password=OWN))["last_error"] is None
+    assert password(machine) == OWN
+    assert machine.bmc.wrong_passwords <= 1
+
+
+def test_a_login_by_ipmi_that_is_the_same_is_changed_too(stage, machine):
+    own = {"ipmi_address": "127.0.0.1", "ipmi_username": "admin", "ipmi_password": "password"}
+    node = manageable(stage, machine, **own)
+    error = clean(stage, node, step(password="p" * 21))["last_error"]
+    assert "a BMC password of 21 characters: the BMC takes 8 to 20" in error
+    recover(stage, node)
+    clean(stage, node, step())
+    assert opened(stage.site, node)["ipmi_password"] == password(machine)
+    history = stage.api.get(f"/v1/nodes/{node}/history?detail=true").body.decode()
+    assert "ipmi_password, which was not tried, has it" in history
