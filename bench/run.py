@@ -25,7 +25,7 @@ sys.path[0] = str(HERE.parent)
 from bench import harness  # noqa: E402  found from the root, beside which requests.py is no library
 
 PROGRAMS: Final = (
-    "requests", "transition", "cycle", "lists", "allocations", "memory", "idle", "start",
+    "requests", "transition", "cycle", "crowd", "lists", "allocations", "memory", "idle", "start",
     "waiting", "bmc", "rpc", "power_sync", "stacks", "machine_stacks", "stack_instances",
     "stack_wakes", "drift", "machine_plans", "event_relay", "webhooks", "heartbeats",
     "many_conductors", "orchestration_templates", "pages",

@@ -42,7 +42,7 @@ def check_changed(
 ) -> Node | None:
     """Check, as ``check_stored`` does, a change that leads to another BMC or system.
 
-    Returns the node as it will be, for ``warn``; None where BMC and system stay.
+    Returns the node as it is stored now, for ``warn``; None where BMC and system stay.
     """
     if not changed.keys() & {"driver", "driver_info"}:
         return None
@@ -56,8 +56,7 @@ def check_changed(
 def warn(context: Context, node: Node) -> None:
     """Warn in log and history where other nodes have the BMC and system of a stored node.
 
-    Reads all nodes of the driver outside of the transaction.  A busy database loses the warning;
-    ``validate`` repeats it.
+    Reads outside of the transaction.  A busy database loses the warning; ``validate`` repeats it.
     """
     runtime = context.runtime
     if not runtime.conf.conductor.allow_shared_bmc_system:
@@ -123,9 +122,8 @@ def list_of_bmc(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> l
     return [
         row.uuid
         for driver, hardware_type in runtime.registry.types.items()
-        for row in nodes.list_naming(conn, driver, ours.text)
-        if row.uuid != node.uuid
-        and (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
+        for row in nodes.list_with_bmc_of(conn, node.uuid, driver, ours.text)
+        if (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
         and (ours.host, ours.port) == (theirs.host, theirs.port)
     ]
 
@@ -133,7 +131,7 @@ def list_of_bmc(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> l
 def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) -> list[sa.Row[Any]]:
     """Return the nodes of the same driver with the same BMC and system.
 
-    The database searches the nodes of the driver for the BMC's address.
+    The node is stored as it is here.
     """
     ours = _system_of(runtime, node)
     if ours is None:
@@ -141,9 +139,8 @@ def _list_sharers(runtime: ConductorRuntime, conn: sa.Connection, node: Node) ->
     hardware_type = runtime.registry.types[node.driver]
     return [
         row
-        for row in nodes.list_naming(conn, node.driver, ours.text)
-        if row.uuid != node.uuid
-        and (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
+        for row in nodes.list_with_bmc_of(conn, node.uuid, node.driver, ours.text)
+        if (theirs := hardware_type.bmc_system(rows.load(row.driver_info))) is not None
         and ours.is_same(theirs)
     ]
 

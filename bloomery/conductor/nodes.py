@@ -88,10 +88,10 @@ def update(context: Context, node_uuid: str, patch: list[Json], reset_interfaces
         event.snapshot_change(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
-        moved = bmc_sharing.check_changed(context, conn, node, changed)
         if changed:
             nodes.update(conn, node_uuid, rows.encode(changed, model.OBJECTS))
             allocations.follow(context, conn, node, changed)
+        moved = bmc_sharing.check_changed(context, conn, node, changed)
         event(conn)
         return moved
 

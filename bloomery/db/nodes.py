@@ -48,6 +48,7 @@ _BY_UUID_FOR_UPDATE = (
 )  # built once, for SQLAlchemy's cache key
 _RING_KEY = (_T.uuid, _T.driver, _T.conductor_group)
 _RING_POSITION = sa.literal_column("nodes.ring_position", sa.Integer)  # servers compute it
+_BMC_HOST = sa.literal_column("nodes.bmc_host", sa.String)  # computed, too
 _HELD_BY_NOBODY = (
     sa.func.coalesce(_T.reservation, "") == ""
 )  # avoids the index on reservations, where nearly all nodes are null
@@ -166,14 +167,19 @@ def list_children(conn: sa.Connection, uuid: str) -> list[Node]:
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
-def list_naming(conn: sa.Connection, driver: str, text: str) -> list[sa.Row[Any]]:
-    """Return names, owners and driver_info of a driver's nodes with ``text`` in driver_info.
+def list_with_bmc_of(conn: sa.Connection, uuid: str, driver: str, text: str) -> list[sa.Row[Any]]:
+    """Return names, owners and driver_info of a driver's other nodes that may have a node's BMC.
 
-    Case is ignored.  Reads each node of the driver.
+    They have its ``bmc_host``, or none, and ``text`` in driver_info, in any case.  The drivers
+    compare further.  Goes by an index, unless the database knows no host of the nodes' drivers.
     """
+    host = conn.execute(sa.select(_BMC_HOST).where(_T.uuid == uuid)).scalar_one_or_none()
     query = sa.select(_T.uuid, _T.name, _T.owner, _T.lessee, _T.driver_info).where(
-        _T.driver == driver, sa.func.lower(_T.driver_info).contains(text, autoescape=True)
-    )
+        _T.driver == driver, _T.uuid != uuid,
+        sa.func.lower(_T.driver_info).contains(text, autoescape=True),
+    )  # fmt: skip
+    if host:
+        query = query.where(_BMC_HOST.in_((host, "")))
     return list(conn.execute(query.order_by(_T.id)))
 
 

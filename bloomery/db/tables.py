@@ -103,7 +103,7 @@ NODES = _table(
     "nodes",
     _uuid(),
     _text("name", unique=True),
-    _text("driver", nullable=False, index=True),
+    _text("driver", nullable=False),  # ix_nodes_bmc_host begins with it: revision 0017
     _json("driver_info"),
     _json("driver_internal_info"),
     _json("properties"),
@@ -231,6 +231,34 @@ def _triggers() -> Iterator[str]:
 for _statement in _triggers():
     _trigger = sa.DDL(_statement)  # type: ignore[no-untyped-call]
     sa.event.listen(METADATA, "after_create", _trigger.execute_if(dialect="sqlite"))
+
+
+def _bmc_host() -> str:
+    """Return the column of nodes by which SQLite finds their BMC, as revision 0017 adds it."""
+    key = (
+        "(CASE WHEN driver = 'ipmi' THEN 'ipmi_address' "
+        "WHEN driver IN ('redfish', 'idrac') THEN 'redfish_address' END)"
+    )
+    info = "(CASE WHEN driver IN ('ipmi', 'redfish', 'idrac') THEN driver_info END)"
+    address = f"trim(lower(json_extract({info}, '$.' || {key})))"
+    rest = f"replace(replace({address}, 'https://', ''), 'http://', '')"
+    until = "substr({0}, 1, instr({0} || '{1}', '{1}') - 1)"
+    host = until.format(f"replace({rest}, '/', ':')", ":")
+    in_brackets = until.format(f"replace({rest}, '[', '')", "]")
+    return (
+        "bmc_host VARCHAR(255) GENERATED ALWAYS AS (substr(coalesce("
+        f"CASE WHEN driver = 'ipmi' THEN {address} "
+        f"WHEN {rest} LIKE '[%' THEN {in_brackets} ELSE {host} END, "
+        "''), 1, 255)) VIRTUAL"
+    )
+
+
+for _statement in (
+    f"ALTER TABLE nodes ADD COLUMN {_bmc_host()}".replace("%", "%%"),
+    "CREATE INDEX ix_nodes_bmc_host ON nodes (driver, bmc_host)",
+):
+    _column = sa.DDL(_statement)  # type: ignore[no-untyped-call]
+    sa.event.listen(METADATA, "after_create", _column.execute_if(dialect="sqlite"))
 
 NODE_TRAITS = sa.Table(
     "node_traits",

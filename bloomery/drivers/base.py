@@ -888,5 +888,7 @@ class HardwareType:
         """Return the system that a driver_info names, or None where it is unclear.
 
         When: POST and PATCH of nodes, GET validate and why, to detect two nodes with one system.
+        The database has an index of the hosts of ``redfish``, ``idrac`` and ``ipmi`` (revision
+        0017), and searches the nodes of other types one by one.
         """
         return None

@@ -89,6 +89,7 @@ def test_a_small_share_is_read_by_the_index(db: engine.Database, ring: Ring):
     arcs = ring.list_shares("a")[0].arcs
     assert arcs
     share = ring.list_shares("a")[0]._replace(arcs=arcs[:1])
+    db.transact(lambda conn: conn.exec_driver_sql("ANALYZE nodes"))
     with db.snapshot() as conn:
         conn.exec_driver_sql("SET LOCAL enable_seqscan = off")  # the few rows here fit in a page
         query = sa.select(NODES.c.uuid).where(nodes.is_in(conn, [share]))

@@ -99,13 +99,13 @@ def test_an_option_refuses_the_second(stage: Stage, machine: Machine) -> None:
 @pytest.fixture
 def commits_at_look(stage: Stage, monkeypatch) -> list[int]:
     """How many commits there had been at each look at the nodes of a driver."""
-    meter, commits, look = Meter(stage.site.db), [], nodes.list_naming
+    meter, commits, look = Meter(stage.site.db), [], nodes.list_with_bmc_of
 
     def noting(*args: object) -> list[sa.Row]:
         commits.append(meter.commits)
         return look(*args)
 
-    monkeypatch.setattr(nodes, "list_naming", noting)
+    monkeypatch.setattr(nodes, "list_with_bmc_of", noting)
     return commits
 
 
@@ -132,7 +132,7 @@ def test_a_node_stays_stored_where_the_look_fails(
     def busy(*args: object) -> None:
         raise errors.DatabaseBusy(reason="no turn")
 
-    monkeypatch.setattr(nodes, "list_naming", busy)
+    monkeypatch.setattr(nodes, "list_with_bmc_of", busy)
     assert stage.show(enrol(stage, machine))["driver"] == "redfish"
     assert "no turn" in caplog.text
 

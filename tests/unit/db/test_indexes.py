@@ -35,6 +35,7 @@ LOOKUPS: list[tuple[str, Work, set[str]]] = [
     ("by lessee", listed(equal={"lessee": "a"}), {"ix_nodes_lessee"}),
     ("by project", listed(project="a"), {"ix_nodes_owner", "ix_nodes_lessee"}),
     ("by shards", listed(among={"shard": ["a", "b"]}), {"ix_nodes_shard"}),
+    ("by driver", listed(equal={"driver": "a"}), {"ix_nodes_bmc_host"}),
     ("by holder", lambda conn: locks.list_of_holder(conn, "host"), {"ix_nodes_reservation"}),
     ("holders", locks.list_holders, {"ix_nodes_reservation"}),
     ("reserved", lambda conn: nodes.count_reserved(conn, None), {"ix_nodes_reservation"}),
@@ -48,6 +49,15 @@ def test_a_lookup_of_nodes_goes_by_its_index(db: engine.Database, work: Work, in
     plans = "\n".join(explained(db, work))
     assert {name for name in indexes if f"INDEX {name}" in plans} == indexes, plans
     assert "SCAN nodes\n" not in plans + "\n"
+
+
+def test_the_nodes_of_a_bmc_are_found_by_the_index_of_its_host(
+    db: engine.Database, add_node: Callable[..., str]
+):
+    info = {"redfish_address": "https://bmc-1.test"}
+    node = db.transact(lambda conn: add_node(conn, driver="redfish", driver_info=info))
+    plans = explained(db, lambda conn: nodes.list_with_bmc_of(conn, node, "redfish", "bmc-1"))
+    assert "ix_nodes_bmc_host (driver=? AND bmc_host=?)" in "".join(plans)
 
 
 @pytest.mark.parametrize("table", ["chassis", "allocations"])
