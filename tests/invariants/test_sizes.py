@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 121_305,  # hosts of BMCs are computed, and nodes measured in a crowd
-    "lines of the tests": 141_710,  # hosts of BMCs, on each database
+    "lines of the tests": 141_716,  # passwords of BMCs, killed and lost
     "lines of bloomery": 3736,  # errors of switches
     "lines of bloomery/api": 8600,  # the same
     "lines of bloomery/cli": 9161,  # rotation of BMC passwords

@@ -208,31 +208,37 @@ def has_changed(site, node):
     return is_over and opened(site, node)["redfish_password"] != "password"
 
 
-def test_a_killed_conductor_leaves_a_password_that_works(tmp_path: Path, make_rack):
+@pytest.mark.parametrize("is_new", [False, True], ids=["clean", "manage a new BMC"])
+def test_a_killed_conductor_leaves_a_password_that_works(tmp_path: Path, make_rack, is_new):
     commits = 0
-    while _dies_after(commits, tmp_path / f"{commits}.sqlite", make_rack):
+    while _dies_after(commits, tmp_path / f"{commits}.sqlite", make_rack, is_new=is_new):
         commits += 1
     assert commits > 5
 
 
-def _dies_after(commits: int, path: Path, make_rack) -> bool:
+def _dies_after(commits: int, path: Path, make_rack, *, is_new: bool) -> bool:
     """Kill the conductor after so many commits of a change; return whether it had as many."""
-    machines = make_rack(2, apart=False).machines
+    machines = make_rack(2, apart=False, rules=Rules(is_new=is_new)).machines
     db = database(path, Mortal)
-    kept = {"registry": registry.load(conftest.conf()), "bmc_outage_budget": int(BUDGET_S)}
+    conf = conftest.conf()
+    redfish = dataclasses.replace(conf.redfish, change_factory_password=is_new)
+    hardware = registry.load(dataclasses.replace(conf, redfish=redfish))
+    kept = {"registry": hardware, "bmc_outage_budget": int(BUDGET_S)}
     site = Site(path, db=db, **kept)
-    nodes = [manageable(Stage(site), machine) for machine in machines]
+    stage = Stage(site)
+    stage.configure("redfish", change_factory_password=is_new)
+    nodes = [(enrol if is_new else manageable)(stage, machine) for machine in machines]
     db.lives = db.commits + commits
-    arguments = {"steps": [STEP], "disable_ramdisk": True}
+    verb = ("manage", {}) if is_new else ("clean", {"steps": [STEP], "disable_ramdisk": True})
     with contextlib.suppress(Dead):
-        site.order("do_provisioning_action", nodes[0], "clean", arguments)
+        site.order("do_provisioning_action", nodes[0], *verb)
         wait_for(lambda: db.died.is_set() or has_changed(site, nodes[0]), "an end")
     died = db.died.is_set()
     site.close()
     site = site.restarted(**kept)
     try:
         assert all(works(site, machines[0], node) for node in nodes), commits
-        site.wait_for_state(nodes[0], "manageable")
+        site.wait_for_state(nodes[0], "manageable", *(["enroll"] if not commits else []))
         wait_for(lambda: site.is_free(nodes[0]), "the node to be free")
         assert site.node(nodes[0]).last_error is None
         stored = {opened(site, node)["redfish_password"] for node in nodes}
