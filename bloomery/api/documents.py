@@ -255,6 +255,19 @@ _BMC: Final[Json] = _object(
     },
     "protocol", "address", "usable", "error", "driver_info", "checks",
 )  # fmt: skip
+_BMC_LOG: Final = _object(
+    {
+        "name": TEXT_OR_NULL, "total": _COUNT_OR_NULL, "clock_difference_s": _NUMBER_OR_NULL,
+        "entries": _array(
+            _object(
+                {"id": TEXT, "created_at": _KINDS["time"], "severity": TEXT_OR_NULL,
+                 "message": TEXT},
+                "id", "created_at", "severity", "message",
+            )
+        ),
+    },
+    "name", "total", "clock_difference_s", "entries",
+)  # fmt: skip
 _FLEET: Final = _object(
     {
         **dict.fromkeys(("nodes", "maintenance", "reserved", "without_conductor"), _COUNT),
@@ -355,7 +368,7 @@ _BMCS: Final = _array(
                 ("last_contact_at", "last_error_at", "silent_since", "next_try_at"),
                 _KINDS["time"],
             ),
-            "latency": _OBJECT_OR_NULL,
+            "latency": _OBJECT_OR_NULL, "clock_difference_s": _NUMBER_OR_NULL,
             **dict.fromkeys(("accounts", "refused_logins", "sessions"), _COUNT),
         },
         "address", "left_alone", "latency", "accounts", "refused_logins", "sessions",
@@ -531,6 +544,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/me": _ME,
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/bmc": _BMC,
+    "/ext/v1/nodes/{}/bmc_log": _BMC_LOG,
     "/ext/v1/nodes/{}/erasure": _ERASURE,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,

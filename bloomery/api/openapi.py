@@ -161,7 +161,9 @@ _BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
 _EVERYWHERE: Final = (400, 401, 403, 404, 406, 421, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
 # Calls that ask a BMC: 409 while it is busy or the node is locked, 502 where it fails.
-_ASKING_BMC: Final = re.compile(r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_passthru.*|/bmc)")
+_ASKING_BMC: Final = re.compile(
+    r".*/nodes/.*(/management/.*|/vmedia.*|/vendor_passthru.*|/bmc(_log)?)"
+)
 _OF_BMC: Final = (502,)
 _WITH_DOCUMENT: Final = (200, 201)
 _LOCATED: Final = (201, 202, 204, 302)

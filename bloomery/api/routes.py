@@ -445,6 +445,10 @@ ENDPOINTS: Final = (
         "GET", "/ext/v1/nodes/{node}/bmc", extensions.examine_bmc, "baremetal:node:get_boot_device"
     ),
     Endpoint(
+        "GET", "/ext/v1/nodes/{node}/bmc_log", extensions.read_bmc_log,
+        "baremetal:node:history:get",
+    ),
+    Endpoint(
         "GET", "/ext/v1/nodes/{node}/erasure", extensions.prove_erasure,
         "baremetal:node:inventory:get",
     ),

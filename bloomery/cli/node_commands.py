@@ -23,6 +23,7 @@ NODE: Final = click.argument("node")
 NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
 _TO_SECONDS: Final = len("2026-11-28T23:45:10")
+_CLOCK_DIFFERS_S: Final = 5
 _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
 _PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
 _LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
@@ -142,6 +143,9 @@ def why(find: Find, node: str, as_json: bool) -> None:
     error = document["last_error"] and document["last_error"]["now"]
     if error and error not in document["cause"]:
         terminal.echo(f"  last error: {error}")
+    logged = document["last_error"] and document["last_error"].get("bmc_logged")
+    if logged and logged not in document["cause"]:
+        terminal.echo(f"  {logged}")
     terminal.echo(f"next: {document['next_action']}")
 
 
@@ -161,6 +165,31 @@ def timeline(find: Find, node: str, limit: int, as_json: bool) -> None:
         _echo_rows(map(_entry, entries))
     else:
         click.echo("no events yet", err=True)
+
+
+@node.command("bmc-log")
+@NODE
+@groups.AS_JSON
+@click.pass_obj
+def bmc_log(find: Find, node: str, as_json: bool) -> None:
+    """Print the newest entries of the BMC's own log (SEL), oldest first."""
+    document = _get(find(), node, "/ext", "/bmc_log")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    entries = list(reversed(document["entries"]))
+    _echo_rows(
+        ((each["created_at"] or "-")[:_TO_SECONDS], each["severity"] or "-", each["message"])
+        for each in entries
+    )
+    if not entries:
+        log = "the BMC has no log" if document["name"] is None else "the BMC's log is empty"
+        click.echo(log, err=True)
+    difference_s = document["clock_difference_s"] or 0
+    if abs(difference_s) >= _CLOCK_DIFFERS_S:
+        way = "ahead of" if difference_s > 0 else "behind"
+        clock = f"the BMC's clock is {abs(difference_s):.0f} s {way} the conductor's"
+        click.echo(f"{clock}; so are these times", err=True)
 
 
 @node.command()

@@ -69,6 +69,13 @@ def examine_bmc(context: Context, node_uuid: str) -> Json:
     return tasks.in_worker(context, node_uuid, work, purpose="check BMC", shared=True, insists=True)
 
 
+def read_bmc_log(context: Context, node_uuid: str) -> Json:
+    return tasks.ask_management(
+        context, node_uuid, "read BMC log",
+        lambda task, management: management.read_bmc_log(task), shared=True, insists=True,
+    )  # fmt: skip
+
+
 def get_driver_properties(context: Context, driver: str) -> Json:
     return dict(context.runtime.registry.properties_of(driver))
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import allocator, inspection, lease, recovery, runner
+from bloomery.conductor import allocator, failure_logs, inspection, lease, recovery, runner
 from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places
@@ -76,6 +76,7 @@ def build(
         lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
         ring=ring.Ring(db, conf),
         parked=Places(max(ours.workers_pool_size // 2, 1)),
+        log_readers=Places(failure_logs.MOST_AT_ONCE),
         pulse=Pulse(workers),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,

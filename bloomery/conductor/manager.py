@@ -80,6 +80,7 @@ class ConductorManager:
     describe_work = _method(interfaces.describe_work)
     list_bmcs = _method(interfaces.list_bmcs)
     examine_bmc = _method(interfaces.examine_bmc)
+    read_bmc_log = _method(interfaces.read_bmc_log)
     get_driver_properties = _method(interfaces.get_driver_properties)
 
     set_target_raid_config = _method(interfaces.set_target_raid_config)

@@ -29,7 +29,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import notification_utils, states, steps, writes
+from bloomery.conductor import failure_logs, notification_utils, states, steps, writes
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -383,7 +383,8 @@ def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> 
     failure = FlowFailure(run=run, sentence=sentence, result=flow.result, aborted=aborted)
     transition = flow.phase.fail(flow.task, failure)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    _end(flow, transition, [failed, lambda conn: step_rows.skip_rest(conn, flow.id)])
+    closing = [failed, lambda conn: step_rows.skip_rest(conn, flow.id)]
+    _end(flow, transition, closing, has_failed=not aborted and run.step.child is None)
 
 
 def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False) -> Future[None]:
@@ -405,7 +406,13 @@ def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
         flow.future.set_exception(exc)
 
 
-def _end(flow: Flow, transition: Transition, closing: Sequence[Write]) -> None:
+def _end(
+    flow: Flow, transition: Transition, closing: Sequence[Write], *, has_failed: bool = False
+) -> None:
+    """End a flow in one transaction, and begin the flow that follows.
+
+    ``has_failed``: the BMC's log may say why.
+    """
     task = flow.task
     following = None if transition.then is None else plan(task, *transition.then)
     journal = [*closing, *transition.writes, *(following.opening if following else ())]
@@ -417,6 +424,8 @@ def _end(flow: Flow, transition: Transition, closing: Sequence[Write]) -> None:
             transition.event, target_state=transition.target_state,
             last_error=transition.last_error, journal=journal, release=release,
         )  # fmt: skip
+    if has_failed:
+        failure_logs.read_soon(task, flow.runs[0].started_at or rows.now())
     if following is None:
         flow.future.set_result(None)
         return

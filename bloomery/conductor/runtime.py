@@ -43,12 +43,13 @@ class ConductorRuntime:
     ``on_events_written``: called after each commit with event rows; wakes the relay. ``ring``: the
     nodes of each conductor, shared with the API of the same process. ``pulse``: asks the BMCs.
     ``on_flow_orphaned``: called with the node of a flow whose worker lost the database. ``parked``:
-    the places of requests that wait for a worker without a thread. ``leaving``: set once the
-    conductor is off line and hands its flows over (``has_successor``). ``draining``: set while it
-    ends its flows without a successor, and begins no other. ``unexplained``: verified nodes whose
-    BIOS settings have no types yet. ``sensors``: the last readings; ``send_sensors`` notifies of
-    one node's, by driver. ``wants_snapshots``: event rows hold the whole object, while a sink sends
-    versioned notifications. ``checkpoint`` moves SQLite's log into its file.
+    the places of requests that wait for a worker without a thread; ``log_readers``: those of
+    workers that read BMCs' logs. ``leaving``: set once the conductor is off line and hands its
+    flows over (``has_successor``). ``draining``: set while it ends its flows without a successor,
+    and begins no other. ``unexplained``: verified nodes whose BIOS settings have no types yet.
+    ``sensors``: the last readings; ``send_sensors`` notifies of one node's, by driver.
+    ``wants_snapshots``: event rows hold the whole object, while a sink sends versioned
+    notifications. ``checkpoint`` moves SQLite's log into its file.
     """
 
     host: str
@@ -63,6 +64,7 @@ class ConductorRuntime:
     lease: Lease
     ring: Ring
     parked: Places
+    log_readers: Places
     pulse: Pulse
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
     unexplained: set[str] = field(default_factory=set)

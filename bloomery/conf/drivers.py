@@ -93,6 +93,9 @@ class Redfish:
     firmware_update_resource_validation_timeout: int = option(
         480, "seconds for these answers; 0: none are waited for", least=0
     )
+    enable_verify_bmc_clock: bool = option(
+        False, "set the clock of a BMC that differs by more than a second, at the verb manage"
+    )
     power_on_conflict_retry_attempts: int = option(
         6, "tries to switch on a machine whose BMC is busy", least=1
     )
@@ -114,6 +117,9 @@ class BmcOptions:
         60,
         "seconds that an account is not used after a refused login; doubles with each refusal",
         least=1,
+    )
+    failure_log_timeout: int = option(
+        10, "seconds for the read of the BMC's log after a failed flow; 0: it is not read", least=0
     )
     login_longest_pause: int = option(3600, "maximum seconds of that pause", least=1)
 

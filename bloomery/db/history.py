@@ -75,6 +75,17 @@ def list_of_type_since(
     return [(row.created_at, row.event) for row in conn.execute(query)]
 
 
+def find_since_last_error(conn: sa.Connection, node_uuid: str, event_type: str) -> str | None:
+    """Return the newest entry of one type after the node's last failure."""
+    of_node = _T.node_uuid == node_uuid
+    failed = sa.select(sa.func.max(_T.id)).where(of_node, _T.severity == "ERROR")
+    query = sa.select(_T.event).where(
+        of_node, _T.event_type == event_type, _T.id > failed.scalar_subquery()
+    )
+    event: str | None = conn.execute(query.order_by(_T.id.desc()).limit(1)).scalar_one_or_none()
+    return event
+
+
 def find_mover(conn: sa.Connection, node_uuid: str) -> str | None:
     """Return the user of the node's newest transition that a user ordered."""
     ordered = _T.node_uuid == node_uuid, _T.event_type == "transition", _T.user.is_not(None)

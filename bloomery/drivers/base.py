@@ -391,6 +391,17 @@ class Management(Interface):
         """
         raise self.unsupported(task, "get_sensors_data")
 
+    def read_bmc_log(self, task: DriverTask) -> dict[str, Any]:
+        """Return the BMC's log of hardware (``drivers/bmc/logs``), its newest entries first.
+
+        ``name``: None where it has none; ``total``: its entries as the BMC counts them;
+        ``clock_difference_s``: the BMC's clock less this host's; ``entries``: each with id,
+        created_at, severity (OK, Warning, Critical, or None) and message, secrets masked.
+        When: GET /ext/v1/nodes/ID/bmc_log, and after a failed flow; shared lock.  Raises
+        BmcUnreachable, BmcRefused.
+        """
+        raise self.unsupported(task, "read_bmc_log")
+
     def get_supported_indicators(
         self, task: DriverTask, component: str | None = None
     ) -> dict[str, dict[str, Indicator]]:

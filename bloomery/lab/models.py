@@ -206,6 +206,7 @@ DELL: Final = Model(
     about="Dell iDRAC: long names, media at the system, a drive that is a 404, jobs, own services.",
     machine={
         "idrac": True,
+        "log_of": "Managers",
         "resets": ("On", "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown",
                    "PushPowerButton", "Nmi", "PowerCycle"),
         "targets": ("None", "Pxe", "Floppy", "Cd", "Hdd", "BiosSetup", "Utilities", "UefiTarget",

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
@@ -26,10 +26,11 @@ HEALTHY: Final = {"State": "Enabled", "Health": "OK"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One request; ``stuck``: power requests have no effect."""
+    """One request; ``stuck``: power requests have no effect.  ``query``: its last values."""
 
     method: str
     path: str
+    query: Mapping[str, str] = field(default_factory=dict)
     body: Json = field(default_factory=dict)
     stuck: bool = False
 
@@ -160,8 +161,10 @@ def actions(path: str, **offered: Json) -> Json:
     }
 
 
-def stamp(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
+def stamp(seconds: float, offset: str = "+00:00") -> str:
+    """Return a time to the second, in the zone of this offset."""
+    zone = datetime.fromisoformat(f"2000-01-01T00:00:00{offset}").tzinfo
+    return datetime.fromtimestamp(int(seconds), zone).isoformat()
 
 
 def item(items: Sequence[Any], index: str) -> Any:

@@ -81,6 +81,7 @@ _EVENT: Final = _map("an event", {
     "fault": _FAULT,
     "clear": {"enum": [True], "description": "true: the faults end"},
     "reset": {"enum": _PRESSED, "description": f"one of {', '.join(_PRESSED)}"},
+    "log": _text("the message of a critical entry"),
 }, "at_s")  # fmt: skip
 SCHEMA: Final = _map("a scenario: seed, groups, events", {
     "seed": {"type": "integer", "description": "a whole number"},
@@ -125,6 +126,7 @@ class Event:
     fault: Json | None = None
     clear: bool = False
     reset: str | None = None
+    log: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +182,8 @@ def _event(file: str, place: str, values: Mapping[str, Any], groups: Mapping[str
     if values.get("group") not in (None, *groups):
         raise _unfit(file, f"{place}.group", f"{values['group']!r} is no group; there are: "
                      f"{', '.join(groups)}")  # fmt: skip
-    if len({"fault", "clear", "reset"} & values.keys()) != 1:
-        raise _unfit(file, place, "an event needs one of fault, clear and reset")
+    if len({"fault", "clear", "reset", "log"} & values.keys()) != 1:
+        raise _unfit(file, place, "an event needs one of fault, clear, reset and log")
     if "fault" in values:
         _check_fault(file, f"{place}.fault", values["fault"])
     names = [name for name in groups if values.get("group") in (None, name)]

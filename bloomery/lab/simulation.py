@@ -140,6 +140,8 @@ class Simulation:
             if event.reset is not None:
                 with suppress(Refusal):  # its power is so already
                     system.reset(event.reset)
+            if event.log is not None:
+                system.log_event(event.log)
         idents = {system.id for system in chosen}
         for bmc in self.rack.bmcs:
             if idents.isdisjoint(bmc.systems):

@@ -53,6 +53,8 @@ class Spec:
     without duration and mode is refused.  ``order``: boot options by reference and their device; a
     machine with them has no boot override.  ``order_settings``: what its Boot shows and takes.
     ``forgets_boot``: a power on loses the override before the firmware has read it.
+    ``log_of``: the resource with the log services, Systems or Managers.  ``sets_clock``: its BMC
+    takes a time.
     """
 
     uuid: str
@@ -80,6 +82,18 @@ class Spec:
     order: tuple[tuple[str, str], ...] = ()
     order_settings: tuple[str, ...] = ("BootOrder",)
     forgets_boot: bool = False
+    log_of: str = "Systems"
+    sets_clock: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """An entry of the BMC's log; ``at`` in seconds since 1970, by the BMC's clock."""
+
+    number: int
+    at: float
+    severity: str
+    message: str
 
 
 def factory_bios() -> dict[str, Any]:
@@ -120,6 +134,30 @@ class System:
         self._orders: list[tuple[float, str]] = []
         self.changed: Callable[[], None] = lambda: None  # is called at each start and stop
         self.bmc_back_at = self.bmc_reset_at = 0.0
+        self.clock_s = 0.0  # the BMC's clock less that of this host
+        self.utc_offset = "+00:00"
+        self.log: deque[LogEntry] = deque(maxlen=1000)
+        self._logged = 0
+
+    @property
+    def bmc_time(self) -> float:
+        return time.time() + self.clock_s
+
+    def log_event(self, message: str, severity: str = "Critical", at: float | None = None) -> None:
+        """Add an entry to the BMC's log, by default with the time of its clock."""
+        with self.lock:
+            self._logged += 1
+            at = self.bmc_time if at is None else at
+            self.log.append(
+                LogEntry(number=self._logged, at=at, severity=severity, message=message)
+            )
+
+    def clear_log(self) -> None:
+        """Empty the log; as many BMCs do, write that into it."""
+        with self.lock:
+            self.log.clear()
+            self._logged = 0
+            self.log_event("Log cleared", "OK")
 
     def note(self, what: str) -> None:
         self.history.append((round(time.time(), 2), what))

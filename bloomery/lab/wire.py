@@ -312,7 +312,11 @@ class Connection:
         if not isinstance(body, dict):
             raise Refusal(400, "the body is not a JSON object", "MalformedJSON")
         kind = fault.get("kind")
-        ask = Ask(method=request.method, path=request.path, body=body, stuck=kind == "stuck")
+        query = dict(urllib.parse.parse_qsl(request.target.partition("?")[2]))
+        ask = Ask(
+            method=request.method, path=request.path, query=query, body=body,
+            stuck=kind == "stuck",
+        )  # fmt: skip
         if kind not in ("later", "task"):
             return self._serve(request, ask)
 
@@ -334,8 +338,7 @@ class Connection:
             return Reply(200, {"v1": f"{ROOT}/"})
         if ask.method not in ("PATCH", "PUT"):
             reply = _route(bmc, ask)
-            query = urllib.parse.parse_qs(request.target.partition("?")[2])
-            if "$expand" not in query or ask.method not in ("GET", "HEAD"):
+            if "$expand" not in ask.query or ask.method not in ("GET", "HEAD"):
                 return reply
             if not bmc.rules.expands:
                 raise Refusal(501, "$expand is not supported", "QueryNotSupported")

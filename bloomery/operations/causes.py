@@ -209,7 +209,8 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "{s.action_by_state}", since="fact.since"),
     # a flow that failed has put the node into maintenance
     Rule("{s.code}", lambda s: s.node.maintenance and s.node.fault,
-         "{s.in_state}, and in maintenance for {fact}: {s.fault_reason}", "{s.action_by_state}",
+         "{s.in_state}, and in maintenance for {fact}: {s.fault_reason}{s.evidence:; %s}",
+         "{s.action_by_state}",
          since="s.node.maintenance_at"),
     Rule("maintenance", lambda s: s.node.maintenance,
          "an operator has set maintenance{s.node.maintenance_reason:: %s}",
@@ -285,13 +286,16 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
     Rule("{s.code}",
          lambda s: s.stays(*states.FAILURE_STATES, State.ERROR)
          or (s.has_failed and s.node.last_error),
-         "{s.in_state}{s.node.last_error:: %s}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
+         "{s.in_state}{s.node.last_error:: %s}{s.evidence:; %s}",
+         "{s.action_by_state}", since="s.node.provision_updated_at"),
     Rule("last_error", lambda s: s.node.last_error,
-         "{s.in_state}{s.off}; the last error is: {fact}", "{s.action_by_state}",
-         since="s.node.provision_updated_at"),
+         "{s.in_state}{s.off}; the last error is: {fact}{s.evidence:; %s}",
+         "{s.action_by_state}", since="s.node.provision_updated_at"),
     Rule("powered_off", lambda s: s.off, "{s.in_state}{fact}", "{s.action_by_state}",
          since="s.node.provision_updated_at"),
+    Rule("bmc_clock", lambda s: s.wrong_clock, "{s.in_state}; {fact}",
+         "set the clock of the BMC, or its NTP server; by Redfish the step "
+         "management.set_bmc_clock does the first; {s.action_by_state}"),
     Rule("", lambda _: True, "nothing is wrong: {s.in_state}", "{s.action_by_state}",
          since="s.node.provision_updated_at"),
 )  # fmt: skip
@@ -312,6 +316,7 @@ OF_CONDUCTOR: Final = frozenset(
 )
 _LATE_HEARTBEATS: Final = 2  # missing heartbeats: the conductor may be dead
 _MOST_LISTED: Final = 8
+_CLOCK_MATTERS_S: Final = 300
 _ADJECTIVES: Final = (State.MANAGEABLE, State.AVAILABLE, State.ACTIVE)
 _ADVICE_IF_OFF: Final = (
     "power it on (baremetal node power on), unless it shall be off: its user's system does not run"
@@ -336,6 +341,7 @@ class NodeSituation:
     ``bmc``: what it remembers of the BMC; ``no_worker_since``: when it had none for the flow's
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     ``agent_heard_at``: the agent's last heartbeat, unless the row has it.
+    ``bmc_logged``: what the BMC logged while the last flow failed.
     ``power_corrections``: time and text of those of power sync, oldest first.
     """
 
@@ -347,6 +353,7 @@ class NodeSituation:
     deploying: int
     cleaning: int
     power_corrections: Sequence[tuple[datetime, str]]
+    bmc_logged: str | None
     options: Options
     now: datetime
     host: str | None = None
@@ -444,6 +451,22 @@ class NodeSituation:
         bmc = self.login_refused or self.bmc or {}
         at = _time(bmc.get("next_try_at"))
         return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def wrong_clock(self) -> str | None:
+        """Return how far the BMC's clock is off, where certificates may suffer from it."""
+        ahead_s = (self.bmc or {}).get("clock_difference_s") or 0.0
+        if abs(ahead_s) < _CLOCK_MATTERS_S:
+            return None
+        way = "ahead" if ahead_s > 0 else "behind"
+        return (
+            f"the BMC's clock is {abs(ahead_s):.0f} s {way}, so that certificates may look invalid"
+        )
+
+    @property
+    def evidence(self) -> str:
+        """Return what the BMC says beside the error of a failed flow."""
+        return "; ".join(filter(None, (self.bmc_logged, self.wrong_clock)))
 
     def silence(self, after: datetime | None = None) -> Silence | None:
         """Return the BMC's silence; None: it is not silent, or was not asked ``after`` a time."""

@@ -1,4 +1,4 @@
-"""Hardware of one node beyond power: RAID, NMI, check of the BMC, indicators, virtual media.
+"""Hardware of one node beyond power: RAID, NMI, check and log of the BMC, lights, virtual media.
 
 Checks here need no hardware; the conductor calls it.
 """
@@ -41,6 +41,12 @@ def examine_bmc(ctx: Context, ident: str) -> Json:
     """Return the report of the node's BMC: what works, what is missing, how it is reached."""
     node = policy.get_node(ctx, ident, "baremetal:node:get_boot_device")
     return lookup.conductor_of(ctx, node).examine_bmc(ctx.request, node.uuid)
+
+
+def read_bmc_log(ctx: Context, ident: str) -> Json:
+    """Return the newest entries of the BMC's own log."""
+    node = policy.get_node(ctx, ident, "baremetal:node:history:get")
+    return lookup.conductor_of(ctx, node).read_bmc_log(ctx.request, node.uuid)
 
 
 # ----------------------------------------------------------------------------------- indicators

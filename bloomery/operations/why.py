@@ -17,7 +17,7 @@ from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.node import Node
-from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
+from bloomery.model.node_facts import BMC_LOG, POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision
 from bloomery.operations.causes import NodeSituation
@@ -95,6 +95,7 @@ def explain(ctx: Context, ident: str) -> Json:
             "last": failed and secrets.mask(failed["event"]),
             "last_at": failed and _iso(failed["created_at"]),
             "request_id": failed and failed["request_id"],
+            "bmc_logged": situation.bmc_logged,
         },
         "cause_code": cause.code,
         "cause": cause.cause,
@@ -136,6 +137,7 @@ def _situation(ctx: Context, conn: sa.Connection, uuid: str) -> NodeSituation:
         conductors={each.hostname: each for each in services.rpc.ring.list_conductors()},
         deploying=deploying, cleaning=cleaning,
         power_corrections=history.list_of_type_since(conn, uuid, POWER_CORRECTION, since),
+        bmc_logged=history.find_since_last_error(conn, uuid, BMC_LOG) if node.last_error else None,
         options=services.conf.conductor, now=now,
     )  # fmt: skip
 

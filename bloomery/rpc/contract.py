@@ -1,4 +1,4 @@
-"""The contract between callers and conductors: version 1.3.
+"""The contract between callers and conductors: version 1.4.
 
 A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
 lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
-VERSION: Final = "1.3"
+VERSION: Final = "1.4"
 RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
@@ -324,6 +324,14 @@ class Power(Protocol):
 
         Needs no lock.  A silent BMC is an error of the report.  Raises UnsupportedDriverExtension
         (400) for hardware without a BMC, and the errors of ``validate``.
+        """
+
+    @since("1.4", question=True)
+    def read_bmc_log(self, request: Request, node_uuid: str) -> Json:
+        """Return the newest entries of the BMC's own log (``Management.read_bmc_log``).
+
+        Needs no lock.  Raises BmcUnreachable (502), BmcRefused (400), UnsupportedDriverExtension
+        (400), and the errors of ``validate`` (400).
         """
 
     @since("1.0", question=True)

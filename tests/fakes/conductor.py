@@ -361,6 +361,9 @@ class FakeConductor:
             "error": "Connection refused", "driver_info": {}, "checks": [],
         }  # fmt: skip
 
+    def read_bmc_log(self, request: Any, node_uuid: str) -> Any:
+        return {"name": None, "total": None, "clock_difference_s": None, "entries": []}
+
     # ------------------------------------------------------------------ drivers
 
     def get_driver_properties(self, request: Any, driver: str) -> Any:

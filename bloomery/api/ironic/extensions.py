@@ -65,6 +65,11 @@ def examine_bmc(call: Call, node: str) -> Json:
     return hardware.examine_bmc(call.context, node)
 
 
+def read_bmc_log(call: Call, node: str) -> Json:
+    """Read the newest entries of the BMC's own log (SEL)."""
+    return hardware.read_bmc_log(call.context, node)
+
+
 def prove_erasure(call: Call, node: str) -> Json:
     """Prove what was erased on the node: disks, methods and times, signed."""
     return node_facts.prove_erasure(call.context, node)

@@ -33,8 +33,8 @@ class BmcState:
 
     __slots__ = (
         "_clock", "_heard_at", "_login_pauses", "_logins", "_mutex", "address", "breaker",
-        "last_contact_at", "last_error", "last_error_at", "latency", "sessions", "silent_since",
-        "slots",
+        "clock_difference_s", "last_contact_at", "last_error", "last_error_at", "latency",
+        "sessions", "silent_since", "slots",
     )  # fmt: skip
 
     def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
@@ -53,6 +53,7 @@ class BmcState:
         self._heard_at: datetime | None = None  # by ``bloomery.clock``
         self.last_error: str | None = None
         self.last_error_at: datetime | None = None
+        self.clock_difference_s: float | None = None  # the BMC's clock less this host's
 
     @property
     def is_suspect(self) -> bool:
@@ -84,6 +85,11 @@ class BmcState:
         """Add to the number of open sessions."""
         with self._mutex:
             self.sessions += change
+
+    def note_clock(self, difference_s: float | None) -> None:
+        """Remember how far its clock is ahead; None: it was not shown."""
+        if difference_s is not None:
+            self.clock_difference_s = difference_s
 
     def has_answered(self, since: datetime) -> bool:
         """Return whether the BMC answered a call after ``since``, a time of ``bloomery.clock``."""
@@ -143,6 +149,7 @@ class BmcState:
             "next_try_at": _text(breaker.next_try_at),
             "login_refused": refusal,
             "latency": None if latency is None else dataclasses.asdict(latency),
+            "clock_difference_s": self.clock_difference_s,
         }
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers.bmc.state import Check, Report
-from bloomery.drivers.ipmi import management, tool
+from bloomery.drivers.ipmi import bmc_log, management, tool
 from bloomery.drivers.ipmi.bmc import IpmiBmc
 
 _STATUS: Final = "Chassis Power is "
-_TIME: Final = "%m/%d/%y %H:%M:%S"
 
 
 def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +54,7 @@ def examine(bmc: IpmiBmc, driver_info: Mapping[str, Any]) -> dict[str, Any]:
     ]
     sessions = tool.fields(_answer(bmc, "session", "info", "active")[0]).get("active sessions", "")
     report.sessions_in_use = int(sessions) if sessions.isdecimal() else None
-    report.read_clock(_time(_answer(bmc, "-Z", "sel", "time", "get")[0]))
+    report.read_clock(bmc_log.parse_time(_answer(bmc, *bmc_log.GET_TIME)[0]))
     if (suite := bmc.accepted_suite) is not None and "ipmi_cipher_suite" not in report.driver_info:
         report.driver_info = {**report.driver_info, "ipmi_cipher_suite": suite}
     return report.document(bmc.state)
@@ -75,11 +73,3 @@ _ALLOWED: Final = {
     "boot device": management.BOOT_DEVICES,
     "boot mode": management.BOOT_MODES,
 }
-
-
-def _time(output: str) -> datetime | None:
-    """Return the BMC's clock, or None before it is set."""
-    try:
-        return datetime.strptime(" ".join(output.split()[:2]), _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -1,4 +1,4 @@
-"""Boot devices, NMI, sensors and vendor through ipmitool.
+"""Boot devices, NMI, sensors, log and vendor through ipmitool.
 
 These are plain calls, which block during the gap between two commands.  Legacy BIOS uses ipmitool's
 ``bootdev``.  Many BMCs ignore its options for UEFI, so that the five boot flag bytes are sent raw
@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base
-from bloomery.drivers.ipmi import tool
+from bloomery.drivers import base, steps
+from bloomery.drivers.ipmi import bmc_log, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.model import capabilities
 from bloomery.model.node import Node
+from bloomery.outcome import Outcome
 
 _DEFAULT_BOOT_MODE: Final = "uefi"
 _VENDORS: Final = {  # by IANA enterprise number: ipmitool lacks the names on some systems
@@ -101,6 +102,14 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
         return parse_sensors(self.bmc(task).ask("sdr"))
+
+    def read_bmc_log(self, task: base.DriverTask) -> dict[str, Any]:
+        return bmc_log.read(self.bmc(task))
+
+    @steps.out_of_band_step()
+    def clear_bmc_log(self, task: base.DriverTask) -> Outcome:
+        """Clear the system event log, and read that it is empty."""
+        return bmc_log.clear(self.bmc(task), task)
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         """Return the vendor's name in lower case, shortened for well-known vendors; or None."""

@@ -105,7 +105,7 @@ def command(
 ) -> list[str]:
     """Return the command line.
 
-    ``-v`` is given exactly once, be it as an argument of the command: twice, it prints keys.
+    ``-v`` is given at most once, be it as an argument of the command: twice, it prints keys.
     """
     line = [PROGRAM, "-I", info.interface, "-H", info.address, "-L", info.priv_level]
     for flag, value in (
@@ -120,7 +120,8 @@ def command(
     ):
         line += [] if value is None else [flag, str(value)]
     line += ["-K"] if info.kg_key else []
-    line += [] if "-v" in arguments or not verbose else ["-v"]
+    is_list = "elist" in arguments  # with -v it prints blocks in place of lines
+    line += [] if "-v" in arguments or not verbose or is_list else ["-v"]
     line += ["-R", str(patience.retries), "-N", str(patience.interval_s)]
     return [*line, "-f", password_file, *arguments]
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import urllib3
@@ -22,7 +22,7 @@ import urllib3
 from bloomery import clock, errors, fetching, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, substeps
-from bloomery.drivers.redfish import power, reading, tasks
+from bloomery.drivers.redfish import bmc_clock, power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -55,8 +55,11 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
         return Done(result={"firmware": rows}) if rows else None
 
     def cache_firmware_versions(self, task: base.DriverTask) -> Done | None:
-        """Leave out network adapters."""
-        rows = self.access.read(task, _own_components)
+        """Leave out network adapters; remember the clock that the manager shows beside."""
+        manager, rows = self.access.read(task, _own_components)
+        if manager is not None and (shown := bmc_clock.time_of(manager.json)) is not None:
+            difference_s = bmc_clock.difference_s(shown, datetime.now(UTC))
+            self.access.bmc(task).note_clock(difference_s)
         return Done(result={"firmware": rows}) if rows else None
 
     @steps.out_of_band_step(_UPDATE_ARGS)
@@ -85,10 +88,11 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
 
 def components(system: Any) -> list[Json]:
     """Return the versions of ``bios``, ``bmc`` and network adapters that the BMC has."""
-    return [*_own_components(system), *_adapters(system)]
+    return [*_own_components(system)[1], *_adapters(system)]
 
 
-def _own_components(system: Any) -> list[Json]:
+def _own_components(system: Any) -> tuple[Any, list[Json]]:
+    """Return the manager, None without one, and the versions of ``bios`` and ``bmc``."""
     versions: list[Json] = []
     if system.bios_version:
         versions.append({"component": "bios", "current_version": system.bios_version})
@@ -96,7 +100,7 @@ def _own_components(system: Any) -> list[Json]:
     if manager is not None and manager.firmware_version:
         version = {"component": "bmc", "current_version": manager.firmware_version}
         versions.append(version | {"model": manager.model})
-    return versions
+    return manager, versions
 
 
 def _adapters(system: Any) -> Iterator[Json]:
@@ -117,8 +121,9 @@ def _adapters(system: Any) -> Iterator[Json]:
 
 
 def _version(system: Any, component: str) -> str | None:
-    read = _adapters if component.startswith(_NIC) else _own_components
-    rows = (row for row in read(system) if row["component"] == component)
+    of_adapter = component.startswith(_NIC)
+    components = _adapters(system) if of_adapter else _own_components(system)[1]
+    rows = (row for row in components if row["component"] == component)
     return next((row["current_version"] for row in rows), None)
 
 

@@ -1,4 +1,4 @@
-"""Management by Redfish: boot device and mode, secure boot, NMI, lights, media, health."""
+"""Management by Redfish: boot device and mode, secure boot, NMI, lights, media, log and clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.drivers import base, steps
 from bloomery.drivers.redfish import (
+    bmc_clock,
+    bmc_log,
     boot_device,
     driver_info,
     indicators,
@@ -21,6 +23,17 @@ from bloomery.drivers.redfish.bmc_write import REQUEST_S, BiosSetting, BmcWrite
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
 
+_CLOCK_ARGS: Final = {
+    "target_datetime": {
+        "description": "The time to set, in ISO 8601 with its zone; by default that of the "
+        "conductor",
+        "required": False,
+    },
+    "datetime_local_offset": {
+        "description": "The BMC's offset from UTC, such as +00:00; by default it stays",
+        "required": False,
+    },
+}
 _PASSWORD_ARGS: Final = {
     "password": {"description": "the new one; left out: a random one", "required": False},
 }
@@ -96,6 +109,50 @@ class RedfishManagement(RedfishInterface, base.Management):
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, dict[str, dict[str, Any]]]:
         return self.access.read(task, lambda system: reading.run(system, sensors.read(system.json)))
+
+    def read_bmc_log(self, task: base.DriverTask) -> dict[str, Any]:
+        document = self.access.read(
+            task, lambda system: reading.run(system, bmc_log.read(system.json))
+        )
+        self.access.bmc(task).note_clock(document["clock_difference_s"])
+        return document
+
+    @steps.out_of_band_step()
+    def clear_bmc_log(self, task: base.DriverTask) -> Outcome:
+        """Clear the log of hardware, and read that it is empty."""
+        return bmc_log.clear(self.access, task)
+
+    @steps.out_of_band_step(_CLOCK_ARGS)
+    def set_bmc_clock(
+        self,
+        task: base.DriverTask,
+        target_datetime: Any = None,
+        datetime_local_offset: Any = None,
+    ) -> Outcome:
+        """Set the BMC's clock, and read that it shows the time."""
+        target = bmc_clock.parse(target_datetime)
+        if target_datetime is not None and target is None:
+            raise errors.InvalidParameterValue(
+                reason="target_datetime takes a time in ISO 8601, such as "
+                f"2026-11-29T12:00:00+00:00, not {errors.shortened(str(target_datetime))!r}",
+            )
+        if datetime_local_offset is not None and not bmc_clock.is_offset(datetime_local_offset):
+            raise errors.InvalidParameterValue(
+                reason="datetime_local_offset takes an offset from UTC, such as +00:00, not "
+                f"{errors.shortened(str(datetime_local_offset))!r}",
+            )
+        return bmc_clock.set_time(self.access, task, target, datetime_local_offset)
+
+    @steps.verify_step(priority=1)
+    def verify_bmc_clock(self, task: base.DriverTask) -> Outcome | None:
+        """Set the clock where it differs, if [redfish]enable_verify_bmc_clock is set."""
+        if not self.conf.redfish.enable_verify_bmc_clock:
+            return None
+        if not task.turn:
+            _, shown = self.access.read(task, bmc_clock.read)
+            if shown is not None and not shown.is_off:
+                return None
+        return bmc_clock.set_time(self.access, task, None)
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.access.change(task, lambda system: reset.send(system, "Nmi"))

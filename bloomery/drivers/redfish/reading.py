@@ -153,6 +153,20 @@ def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Jso
             yield content
 
 
+def links(document: Any, name: str) -> list[str]:
+    """Return the paths in a list of links, without what is no link."""
+    values = document.get(name) if isinstance(document, dict) else None
+    paths = [link.get("@odata.id") for link in values or () if isinstance(link, dict)]
+    return [path for path in paths if isinstance(path, str)]
+
+
+def linked(document: Json, name: str) -> Read[Json]:
+    """Return the document that property ``name`` links to, or {}."""
+    for path in links({name: [document.get(name)]}, name):
+        return (yield path) or {}
+    return {}
+
+
 class Documents:
     """Cached documents that many machines share; the least recently used is dropped."""
 

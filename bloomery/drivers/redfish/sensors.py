@@ -44,12 +44,12 @@ def read(system: Json) -> reading.Read[Sensors]:
             "System": {name: system.get(name) for name in ("Manufacturer", "Model", "UUID")},
         },
     }
-    for path in _links(system.get("Links"), "Chassis"):
+    for path in reading.links(system.get("Links"), "Chassis"):
         chassis = (yield path) or {}
         for kind, name, fields in (yield from _of_chassis(chassis)):
             data.setdefault(kind, {})[name] = fields
     for controller in (yield from _members(system, "Storage")):
-        for path in _links(controller, "Drives"):
+        for path in reading.links(controller, "Drives"):
             drive = (yield path) or {}
             if drive:
                 name = f"{drive.get('Name')}:{controller.get('Id')}@{system.get('Id')}"
@@ -60,8 +60,8 @@ def read(system: Json) -> reading.Read[Sensors]:
 def _of_chassis(chassis: Json) -> reading.Read[list[tuple[str, str, Json]]]:
     """Return kind, name and fields of each sensor; from Sensors where there is no Thermal."""
     place = str(chassis.get("Id"))
-    thermal = yield from _follow(chassis, "Thermal")
-    power = yield from _follow(chassis, "Power")
+    thermal = yield from reading.linked(chassis, "Thermal")
+    power = yield from reading.linked(chassis, "Power")
     found = [
         ("Temperature", f"{ident}@{place}", _fields(each, _TEMPERATURE))
         for ident, each in _listed(thermal, "Temperatures")
@@ -86,29 +86,15 @@ def _of_chassis(chassis: Json) -> reading.Read[list[tuple[str, str, Json]]]:
     return found
 
 
-def _links(document: Any, name: str) -> list[str]:
-    """Return the paths in a list of links, without what is no link."""
-    links = document.get(name) if isinstance(document, dict) else None
-    paths = [link.get("@odata.id") for link in links or () if isinstance(link, dict)]
-    return [path for path in paths if isinstance(path, str)]
-
-
-def _follow(document: Json, name: str) -> reading.Read[Json]:
-    """Return the document that property ``name`` links to, or {}."""
-    for path in _links({name: [document.get(name)]}, name):
-        return (yield path) or {}
-    return {}
-
-
 def _members(document: Json, name: str, most: int | None = None) -> reading.Read[list[Json]]:
     """Return the documents of the collection that property ``name`` links to."""
-    members = (yield from _follow(document, name)).get("Members") or ()
+    members = (yield from reading.linked(document, name)).get("Members") or ()
     found = []
     for member in members[:most]:
         if isinstance(member, dict) and set(member) != {"@odata.id"}:
             found.append(member)
         else:
-            for path in _links({name: [member]}, name):
+            for path in reading.links({name: [member]}, name):
                 found += filter(None, [(yield path)])
     return found
 

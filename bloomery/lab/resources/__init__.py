@@ -7,6 +7,7 @@ from bloomery.lab.resources import (
     bios,
     chassis,
     dell,
+    logs,
     managers,
     services,
     storage,
@@ -15,6 +16,6 @@ from bloomery.lab.resources import (
 )
 
 __all__ = [
-    "accounts", "bios", "chassis", "dell", "managers", "services", "storage", "systems",
-    "updates",
+    "accounts", "bios", "chassis", "dell", "logs", "managers", "services", "storage",
+    "systems", "updates",
 ]  # fmt: skip

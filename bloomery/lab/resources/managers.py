@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Final
 
 from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
+from bloomery.lab.resources import logs
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
@@ -35,15 +37,39 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "@odata.type": "#Manager.v1_9_0.Manager",
         "Id": ident, "Name": f"BMC of {system.name}", "ManagerType": "BMC", "UUID": ident,
         "FirmwareVersion": system.firmware["BMC"], "Model": "Lab BMC", "Status": HEALTHY,
-        "PowerState": "On", "DateTime": stamp(time.time()),
+        "PowerState": "On", "DateTime": stamp(system.bmc_time, system.utc_offset),
+        "DateTimeLocalOffset": system.utc_offset,
         "LastResetTime": stamp(system.bmc_reset_at),
-        "VirtualMedia": ref(f"{path}/VirtualMedia"),
+        "VirtualMedia": ref(f"{path}/VirtualMedia"), **logs.link(system, "Managers"),
         "Links": {
             "ManagerForServers": [ref(f"/Systems/{ident}")],
             "ManagerForChassis": [ref(f"/Chassis/{ident}")],
         },
         "Actions": actions(path, Manager_Reset={"ResetType@Redfish.AllowableValues": _RESETS}),
     }  # fmt: skip
+
+
+@route("PATCH", "/Managers/*")
+def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    """Set the clock, as strictly as an iDRAC: whole seconds, in the BMC's zone."""
+    system = bmc.system(ident)
+    body = checked(ask.body, {"DateTime": str, "DateTimeLocalOffset": str})
+    if not system.spec.sets_clock:
+        name = next(iter(body), "")
+        raise Refusal(400, f"{name} is a read only property", "PropertyNotWritable")
+    offset = body.get("DateTimeLocalOffset", system.utc_offset)
+    try:
+        wanted = datetime.fromisoformat(body.get("DateTime") or stamp(system.bmc_time, offset))
+        is_plain = stamp(wanted.timestamp(), offset) == wanted.isoformat()
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise Refusal(400, "DateTime is invalid", "PropertyValueFormatError")
+    if "DateTime" in body:
+        system.clock_s = wanted.timestamp() - time.time()
+    system.utc_offset = offset
+    system.note(f"clock set to {wanted.isoformat()}")
+    return NO_CONTENT
 
 
 @route("POST", "/Managers/*/Actions/Manager.Reset")

@@ -6,6 +6,7 @@ from typing import Final
 
 from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Rule, checked, missing, needed
+from bloomery.lab.resources import logs
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
@@ -45,6 +46,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Boot": _boot(system),
         **{k: ref(f"{path}/{k}") for k in (
             "Bios", "SecureBoot", "Storage", "EthernetInterfaces", "Processors")},
+        **logs.link(system, "Systems"),
         "PCIeDevices": [ref(f"/Chassis/{ident}/PCIeDevices/0")],
         "VirtualMedia": ref(f"/Managers/{ident}/VirtualMedia"),
         "Links": {"ManagedBy": [ref(f"/Managers/{ident}")], "Chassis": [ref(f"/Chassis/{ident}")]},

@@ -4,7 +4,7 @@ import {get, may, patch} from './api.js'
 import {actionOf, actions as allActions, nameOf, order} from './actions.js'
 import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
-import {announce, card, copyButton, copyable, empty, h, pairs, plainTable, replace} from './dom.js'
+import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {badge, kindBadge, label} from './states.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
@@ -127,10 +127,24 @@ export async function page({root, params, query, signal}) {
         kindBadge(disk.is_erased ? 'ok' : 'failed', disk.is_erased ? 'erased' : 'not erased')])))),
       card('Ports', plainTable(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
         [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
+      card('Log of the BMC', bmcLog()),
       firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
       Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),
       traits?.length > 0 && card('Traits', h('p', {}, traits.map(each => h('span.tag', {}, each)))),
       bios?.length > 0 && card('BIOS settings', h('div', {}, h('input', {type: 'search', ariaLabel: 'Search BIOS settings', placeholder: 'Search settings', oninput: event => { view.filter = event.target.value.toLowerCase(); drawSettings() }}), settings)))
+  }
+
+  // Read on request: each read asks the BMC.
+  function bmcLog() {
+    const shown = h('div')
+    async function readLog() {
+      const log = await get(`ext/v1/${path}/bmc_log`, signal)
+      replace(shown, plainTable(['When', 'Severity', 'Message'], log.entries.map(each => [each.created_at && ago(each.created_at), severityBadge(each.severity), each.message]), empty(log.name === null ? 'The BMC has no log.' : 'The log is empty.')),
+        log.total > log.entries.length && h('p.muted', {}, `The newest ${log.entries.length} of ${log.total} entries`),
+        Math.abs(log.clock_difference_s ?? 0) >= 5 && h('p.muted', {}, `The clock of the BMC is ${duration(Math.abs(log.clock_difference_s))} ${log.clock_difference_s > 0 ? 'ahead' : 'behind'}, and so are these times.`))
+    }
+    const severityBadge = severity => severity && kindBadge({OK: 'ok', Warning: 'busy', Critical: 'failed'}[severity], severity)
+    return h('div', {}, h('button', {onclick: event => { event.target.disabled = true; readLog().catch(error => replace(shown, failure(error))).finally(() => { event.target.disabled = false }) }}, 'Read the log'), shown)
   }
 
   async function events() {

@@ -11,6 +11,7 @@ import pytest
 
 from bloomery.cli.client import Client
 from bloomery.db import hardware
+from bloomery.drivers.fake.hardware import FakeManagement
 from tests.functional.cli.conftest import Run
 from tests.invariants.test_docs import ROOT, words_after
 from tests.kit.servers.orchestration import Orchestration
@@ -183,3 +184,28 @@ def test_orders_that_lose_something_ask_first(run: Run, line: str) -> None:
     result = run(f"node {line}")
     assert result.exit_code == 2
     assert "--yes goes on without asking" in result.stderr
+
+
+def test_the_log_of_the_bmc_is_printed_with_the_doubt_in_its_clock(
+    run: Run, api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(api, "logs")
+    refused = run("node bmc-log logs")
+    assert (refused.exit_code, "does not support read_bmc_log" in refused.stderr) == (1, True)
+    log = {"name": "Sel", "total": 2, "clock_difference_s": -3600.0, "entries": [
+        {"id": "2", "created_at": "2026-11-29T12:04:05+00:00", "severity": "Critical",
+         "message": "DIMM A3 uncorrectable ECC"},
+        {"id": "1", "created_at": None, "severity": None, "message": "Log cleared"},
+    ]}  # fmt: skip
+    monkeypatch.setattr(FakeManagement, "read_bmc_log", lambda self, task: log)
+    printed = run("node bmc-log logs")
+    assert [line.split() for line in printed.stdout.splitlines()] == [
+        ["-", "-", "Log", "cleared"],
+        ["2026-11-29T12:04:05", "Critical", "DIMM", "A3", "uncorrectable", "ECC"],
+    ]
+    assert "the BMC's clock is 3600 s behind the conductor's" in printed.stderr
+    assert json.loads(run("node bmc-log logs --json").stdout) == log
+    log |= {"entries": [], "clock_difference_s": None}
+    assert "the BMC's log is empty" in run("node bmc-log logs").stderr
+    log |= {"name": None}
+    assert "the BMC has no log" in run("node bmc-log logs").stderr

@@ -15,10 +15,11 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import console, runner
+from bloomery.conductor import console, runner, tasks, writes
 from bloomery.conductor.periodics import power_sync
-from bloomery.db import rows
+from bloomery.db import nodes, rows
 from bloomery.db.tables import STEP_RUNS
+from bloomery.model.node_facts import BMC_LOG
 from bloomery.rpc.liveness import Liveness
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
 from tests.kit.servers import peers
@@ -519,6 +520,34 @@ def provided_with_maintenance_of_a_failure(scene):
            since=0)  # fmt: skip
 def order_failed(scene):
     return scene.node("active", last_error="failed power: cannot reach the BMC")
+
+
+@situation("it is active; the last error is: no boot; the BMC logged: DIMM A3 at 12:04:05 UTC; the "
+           "BMC's clock is 3600 s ahead, so that certificates may look invalid$",
+           "correct the cause in last_error", since=0)  # fmt: skip
+def bmc_logged_beside_a_failure(scene):
+    scene.remembers(clock_difference_s=3600.0)
+    node = scene.node("active", last_error="no boot")
+    runtime = scene.stage.site.runtime
+    context = tasks.background_context(runtime)
+    with runtime.db.read() as conn:
+        row = nodes.get(conn, node)
+    facts = (
+        ("the BMC logged: a fan", {"event_type": BMC_LOG}), ("no boot", {"event_type": "deploy"}),
+        ("the BMC logged: DIMM A3 at 12:04:05 UTC", {"event_type": BMC_LOG}),
+    )  # fmt: skip
+    for text, more in facts:
+        failed = more["event_type"] != BMC_LOG
+        runtime.db.transact(writes.history_entry(context, row, text, failed=failed, **more))
+    return node
+
+
+@situation("it is available; the BMC's clock is 3600 s behind, so that certificates may look",
+           "^set the clock of the BMC, or its NTP server; .*management.set_bmc_clock .*; deploy it",
+           since=UNKNOWN)  # fmt: skip
+def wrong_clock(scene):
+    scene.remembers(clock_difference_s=-3600.0)
+    return scene.node("available")
 
 
 @situation("it is active, and is powered off$",

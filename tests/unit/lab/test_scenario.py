@@ -45,7 +45,7 @@ def test_a_group_that_does_not_fit_is_named_with_the_way_out(group, sentence):
     ("event", "sentence"),
     [
         ({}, "at_s is missing"),
-        ({"at_s": 1}, "events[0]: an event needs one of fault, clear and reset"),
+        ({"at_s": 1}, "events[0]: an event needs one of fault, clear, reset and log"),
         ({"at_s": 1, "clear": True, "group": "x"}, "[0].group: 'x' is no group; there are: web"),
         ({"at_s": 1, "reset": "Jump"}, "[0].reset: 'Jump' does not fit; write one of ForceOff"),
     ],
