@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from bloomery.lab.bmc import SimulatedBmc
+from bloomery.lab.switch import SimulatedSwitch
 
 Json = dict[str, Any]
 _LATEST: Final = 100  # events
@@ -29,8 +30,12 @@ def document(
     machines: Iterable[Machine],
     agents: Callable[[], Mapping[str, int]],
 ) -> Json:
-    """Return counts, faults that hit, and the latest events, the newest first."""
-    machines = list(machines)
+    """Return counts, faults that hit, and the latest events, the newest first.
+
+    Ports that move are events of their switch.
+    """
+    machines, bmcs = list(machines), list(bmcs)
+    switches = [bmc for bmc in bmcs if isinstance(bmc, SimulatedSwitch)]
     power = collections.Counter("on" if machine.is_on else "off" for machine in machines)
     faults: collections.Counter[str] = collections.Counter()
     requests = 0
@@ -38,7 +43,8 @@ def document(
         requests += bmc.requests
         for fault in bmc.faults.shown():
             faults[fault["kind"]] += fault["hits"]
-    events = ((at, each.name, what) for each in machines for at, what in list(each.history))
+    places: list[Machine | SimulatedSwitch] = [*machines, *switches]
+    events = ((at, each.name, what) for each in places for at, what in list(each.history))
     latest = heapq.nlargest(_LATEST, events)
     return {
         "at": time.time(), "power": dict(power), "agents": dict(agents()), "requests": requests,

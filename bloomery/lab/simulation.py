@@ -21,6 +21,7 @@ from bloomery.lab.ipmi import IpmiMachine, IpmiRack
 from bloomery.lab.model import merged
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.scenario import Event, Scenario
+from bloomery.lab.switch import SimulatedSwitch
 from bloomery.lab.system import System
 from bloomery.lab.timers import draw
 
@@ -31,7 +32,8 @@ _POLL_S: Final = 0.5  # between two polls of the power of an IPMI machine
 class Simulation:
     """``port``: of the first BMC, the others follow; 0: any free ones.  ``folder``: for files.
 
-    ``first``, ``tls``: as in ``Rack``.
+    ``first``, ``tls``: as in ``Rack``.  ``switches``: their number; the machines are at their
+    ports, one after the other.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Simulation:
         port: int = 0,
         first: str | None = None,
         tls: tuple[str, str] | None = None,
+        switches: int = 0,
     ) -> None:
         self.scenario, self._stack = scenario, ExitStack()
         self._groups: dict[str, list[SimulatedBmc]] = {}
@@ -69,7 +72,9 @@ class Simulation:
                 )
             number += group.count
         built = [bmc for group in self._groups.values() for bmc in group]
-        self.rack = rack.Rack(built=built, port=port, first=first, tls=tls)
+        each = -(-number // max(switches, 1))
+        self.switches = [SimulatedSwitch(f"tor-{n + 1}", ports=each) for n in range(switches)]
+        self.rack = rack.Rack(built=[*built, *self.switches], port=port, first=first, tls=tls)
         self.rack.overview = self.overview
 
     def _random(self, what: object) -> random.Random:
@@ -87,11 +92,31 @@ class Simulation:
         """Return the nodes to enrol, with their ports."""
         redfish = {machine.name: machine.node for machine in self.rack.machines}
         ipmi = {each.name: each.node for one in self.ipmi.values() for each in one.machines}
-        return [
+        nodes = [
             merged((redfish | ipmi)[name], group.node)
             for group in self.scenario.groups
             for name in (f"{group.name}-{number:04d}" for number in range(group.count))
         ]
+        for number, node in enumerate(nodes if self.switches else ()):
+            place, at = divmod(number, len(self.switches))
+            switch = self.switches[at]
+            node["ports"][0]["local_link_connection"] = {
+                "switch_id": switch.mac, "switch_info": switch.name,
+                "port_id": f"Ethernet{place + 1}",
+            }  # fmt: skip
+        return nodes
+
+    def switch_file(self) -> str:
+        """Return the file of switches for [ironic_networking]switch_config_file."""
+        sections = []
+        for switch in self.switches:
+            user, password = next(iter(switch.rules.users.items()))
+            sections.append(
+                f"[switch:{switch.name}]\ndriver_type = openconfig\n"
+                f"address = {self.rack.address_of(switch)}\nusername = {user}\n"
+                f"password = {password}\nmac_address = {switch.mac}\n"
+            )
+        return "\n".join(sections)
 
     def overview(self) -> Json:
         return overview.document(self.rack.bmcs, self.machines(), self.crew.states)

@@ -26,6 +26,7 @@ EXAMPLE: Final = Path(scenario.__file__).with_name("example.yaml")
 _OF_ONE_GROUP: Final = ("nodes", "apart", "power_seconds", "answer_seconds", "model")
 _IDLE_S: Final = 300.0
 _MOST_LINES: Final = 100  # machines that are printed
+_SWITCHES: Final = 2
 
 
 @click.group(cls=groups.Group)
@@ -76,6 +77,13 @@ def lab() -> None:
     help="Write the machines to FILE, for bloomery enrol.",
 )
 @click.option(
+    "--switches",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Simulate two switches, with the servers at their ports; write their access to FILE, for "
+    "[ironic_networking]switch_config_file.",
+)
+@click.option(
     "--scenario",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -98,6 +106,7 @@ def up(
     answer_seconds: float,
     model: str,
     write: Path | None,
+    switches: Path | None,
     file: Path | None,
     api: str | None,
 ) -> None:
@@ -132,17 +141,30 @@ def up(
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         tempfile.TemporaryDirectory(prefix="bloomery-lab-") as folder,
-        Simulation(site, folder=Path(folder), port=port, first=first_address) as simulation,
+        Simulation(
+            site,
+            folder=Path(folder),
+            port=port,
+            first=first_address,
+            switches=0 if switches is None else _SWITCHES,
+        ) as simulation,
     ):
         try:
-            if write is not None:
+            for path, option, text in (
+                (write, "--write", json.dumps({"nodes": simulation.nodes()}, indent=1)),
+                (switches, "--switches", simulation.switch_file()),
+            ):
                 try:
-                    write.write_text(json.dumps({"nodes": simulation.nodes()}, indent=1))
+                    if path is not None:
+                        path.write_text(text)
                 except OSError as exc:
                     raise errors.CannotStart(
-                        reason=f"cannot write {write}: {exc.strerror}; choose another --write"
+                        reason=f"cannot write {path}: {exc.strerror}; choose another {option}"
                     ) from exc
             echo_rack(simulation.rack)
+            for switch in simulation.switches:
+                address = simulation.rack.address_of(switch)
+                click.echo(f"Ports of switch {switch.name}: curl {address}/lab/switch")
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("\nthe rack is off")

@@ -21,6 +21,9 @@ class Machine:
     only_restarts = False
     saves: int | None = None  # of the task, before the machine was switched on
 
+    def __init__(self) -> None:
+        self.networks: list[str] = []
+
     def set_power_state(self, task: FakeTask, state: Power) -> Outcome | None:
         if state == Power.OFF and not task.turn:
             task.node.driver_internal_info[TOKEN] = "of whoever runs there"
@@ -33,7 +36,7 @@ class Machine:
         """Its agent boots as soon as it is on."""
 
     def connect(self, task: FakeTask, role: str) -> None:
-        """Its networks are managed elsewhere."""
+        self.networks.append(role)
 
     def validate_inspection(self, task: FakeTask) -> None:
         """It could."""
@@ -52,4 +55,5 @@ def test_what_ran_before_keeps_no_token(in_band: bool) -> None:
     task.turn = 1
     assert isinstance(turn(), WaitForCall)
     assert TOKEN not in task.node.driver_internal_info
+    assert machine.networks == ["inspection" if in_band else "cleaning"]
     assert machine.saves == 1, "an agent that looks up at once would lose its token"

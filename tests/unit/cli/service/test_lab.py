@@ -35,13 +35,14 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
     file = tmp_path / "rack.json"
     words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0",
              "--first-address", "127.1.0.1", "--answer-seconds", "0.01",
-             "--write", str(file)]  # fmt: skip
+             "--write", str(file), "--switches", str(tmp_path / "switches.conf")]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
         assert rack.stdout is not None
         assert next(rack.stdout).startswith("1 servers at http://127.1.0.1:")
         assert any("Ctrl-C switches the rack off" in line for line in rack.stdout)
         [entry] = machines.read([file], "redfish")
         assert (entry.machine.name, entry.faults) == ("sim-0000", ())
+        assert "[switch:tor-2]" in (tmp_path / "switches.conf").read_text()
         rack.send_signal(signal.SIGINT)
         said, _ = rack.communicate(timeout=20)
     assert (rack.returncode, said) == (0, "\nthe rack is off\n")
