@@ -41,7 +41,8 @@ def read_soon(task: TaskManager, since: datetime) -> None:
     """Read the log of the task's BMC from ``since`` on, as soon as a worker is free."""
     runtime = task.runtime
     offers_log = type(task.driver.management).read_bmc_log is not base.Management.read_bmc_log
-    if offers_log and runtime.conf.bmc.failure_log_timeout:
+    is_kept = runtime.conf.conductor.node_history and runtime.conf.bmc.failure_log_timeout
+    if offers_log and is_kept:
         _start(_Reading(tasks.background_context(runtime), task.node.uuid, since))
 
 

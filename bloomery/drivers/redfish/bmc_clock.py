@@ -115,6 +115,7 @@ def set_time(
     def is_so(system: Any) -> bool:
         memory = task.node.driver_internal_info[MEMORY]
         manager, shown = read(system)
+        access.bmc(task).note_clock(None if shown is None else shown.difference_s)
         if shown is None or (offset and manager.json.get("DateTimeLocalOffset") != offset):
             return False
         ahead_s = (due(memory) - datetime.now(UTC)).total_seconds()

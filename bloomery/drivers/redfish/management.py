@@ -151,6 +151,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         if not task.turn:
             _, shown = self.access.read(task, bmc_clock.read)
             if shown is not None and not shown.is_off:
+                self.access.bmc(task).note_clock(shown.difference_s)
                 return None
         return bmc_clock.set_time(self.access, task, None)
 

@@ -112,9 +112,16 @@ def test_a_silent_bmc_is_not_asked_for_its_log(stage, make_rack, asked) -> None:
     assert [each for each in asked if "LogServices" in each] == []
 
 
-@pytest.mark.parametrize(("limit_s", "is_read"), [(10, True), (0, False)])
-def test_the_read_can_be_switched_off(stage, machine, node, asked, limit_s, is_read) -> None:
-    stage.configure("bmc", failure_log_timeout=limit_s)
+@pytest.mark.parametrize(
+    ("group", "options", "is_read"),
+    [
+        ("bmc", {"failure_log_timeout": 10}, True),
+        ("bmc", {"failure_log_timeout": 0}, False),
+        ("conductor", {"node_history": False}, False),
+    ],
+)
+def test_the_read_can_be_switched_off(stage, machine, node, asked, group, options, is_read) -> None:
+    stage.configure(group, **options)
     fail(stage, node)
     wait_for_readers(stage)
     if is_read:

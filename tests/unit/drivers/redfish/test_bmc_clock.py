@@ -37,6 +37,15 @@ def test_the_clock_is_set_in_the_zone_of_the_bmc(management, task, machine, offs
     assert task.node.driver_internal_info == {}
 
 
+def test_why_forgets_a_wrong_clock_once_it_is_set(management, task, machine) -> None:
+    machine.system.clock_s = -HOUR_S
+    management.read_bmc_log(task)
+    bmc = management.access.bmc(task)
+    assert bmc.clock_difference_s == pytest.approx(-HOUR_S, abs=3)
+    management.set_bmc_clock(task)
+    assert bmc.clock_difference_s == pytest.approx(0, abs=3)
+
+
 def test_a_time_and_a_zone_are_set(management, task, machine) -> None:
     target = datetime(2030, 1, 1, tzinfo=UTC)
     ahead_s = (target - datetime.now(UTC)).total_seconds()
