@@ -30,6 +30,7 @@ class Failure(Exception):
     text: ClassVar[str] = "{reason}"
     obstacle: ClassVar[str] = ""  # the part of the text that is the same for each action
     retry_after_s: ClassVar[int | None] = None  # when the caller may ask again
+    may_pass: ClassVar[bool] = False  # a flow that failed for it may be tried again later
 
     def __init__(self, *, log: str = "", **facts: Any) -> None:
         super().__init__(self.text.format(**facts))
@@ -945,7 +946,7 @@ class HardwareInspectionFailure(Failure):
 class BmcUnreachable(Failure):
     """The BMC did not answer: a retry may help."""
 
-    code, status = "bmc.unreachable", 502
+    code, status, may_pass = "bmc.unreachable", 502, True
     text = "cannot reach the BMC of node {node} at {address}: {reason}"
 
 
@@ -978,7 +979,7 @@ class BmcLeftAlone(BmcUnreachable):
 class BmcLoginLeftAlone(BmcLeftAlone):
     """The BMC was not called: it refused this login, of this or another node, a moment ago."""
 
-    code, status = "bmc.login_left_alone", 400
+    code, status, may_pass = "bmc.login_left_alone", 400, False
     text = "the BMC of node {node} at {address} is not asked with this login: {reason}"
 
 
@@ -1062,7 +1063,7 @@ class FailedToParseSensorData(Failure):
 class AgentUnreachable(Failure):
     """The agent in a machine's ramdisk did not answer: a retry may help."""
 
-    code = "agent.unreachable"
+    code, may_pass = "agent.unreachable", True
     text = "cannot reach the agent of node {node} at {address}: {reason}"
 
 

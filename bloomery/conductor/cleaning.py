@@ -12,7 +12,7 @@ from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import records
-from bloomery.model.node import Node
+from bloomery.model.node import FLOW_RETRY, Node
 from bloomery.model.nouns import RUNBOOK
 from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import verbs
@@ -47,6 +47,7 @@ def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def begin_automatic(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Set the node's fields for any cleaning."""
+    task.node.driver_internal_info.pop(FLOW_RETRY, None)
     cleanup.wipe_internal_info(task, "clean", may_keep_agent=True)
 
 
@@ -177,6 +178,7 @@ def _is_manual(node: Node) -> bool:
 
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    task.node.driver_internal_info.pop(FLOW_RETRY, None)
     cleanup.wipe_internal_info(task, "clean", may_keep_agent=True)
     keep = task.node.retired and is_automatic(task)  # as in Ironic, where nothing was cleaned
     return Transition(event="manage" if _is_manual(task.node) or keep else "done")
@@ -184,12 +186,16 @@ def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
     """Put a node that failed inside a step into maintenance with a fault."""
-    node = task.node
+    node, info = task.node, task.node.driver_internal_info
+    no_ramdisk = info.get("cleaning_disable_ramdisk")
     tear_down(task)
     cleanup.call_operator(node, failure, "clean failure")
     if task.runtime.conf.conductor.poweroff_in_cleanfail:
         cleanup.power_off(task)
     cleanup.wipe_internal_info(task, "clean")
+    cleanup.plan_retry(task, failure)
+    if no_ramdisk and FLOW_RETRY in info:
+        info[FLOW_RETRY]["disable_ramdisk"] = True
     target = State.MANAGEABLE if _is_manual(node) else None
     return Transition(event="fail", target_state=target, last_error=failure.sentence)
 

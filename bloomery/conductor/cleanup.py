@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.drivers import substeps
-from bloomery.model.node import Node
+from bloomery.model.node import FLOW_RETRY, Node
 from bloomery.model.rules import agents
 from bloomery.model.rules import nodes as rules
 from bloomery.outcome import Again, Outcome
@@ -59,6 +60,20 @@ def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | Non
             outcome = call(task)
 
     return tidy(task, run)
+
+
+def plan_retry(task: TaskManager, failure: FlowFailure) -> None:
+    """Note on the node when its failed flow is tried again, and for which time, if it is.
+
+    The attempts count since the last order of an operator.
+    """
+    options, info = task.runtime.conf.conductor, task.node.driver_internal_info
+    tried = (info.pop(FLOW_RETRY, None) or {}).get("attempt", 0)
+    if failure.may_pass and not failure.aborted and tried < options.failed_flow_retries:
+        due = clock.now() + timedelta(seconds=options.failed_flow_retry_delay)
+        info[FLOW_RETRY] = {
+            "attempt": tried + 1, "of": options.failed_flow_retries, "due_at": due.isoformat(),
+        }  # fmt: skip
 
 
 def collect_logs(task: TaskManager, flow: str) -> None:

@@ -28,6 +28,7 @@ from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import DeferredWrite, EncodedWrite
 from bloomery.db import nodes, records
 from bloomery.db import steps as step_rows
+from bloomery.model.node import FLOW_RETRY
 from bloomery.model.nouns import PORT
 from bloomery.model.request import ProvisionArguments
 from bloomery.model.step import Run, Step, internal_step
@@ -133,6 +134,7 @@ def check_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
+    task.node.driver_internal_info.pop(FLOW_RETRY, None)
     cleanup.wipe_internal_info(task, may_keep_agent=True)
 
 
@@ -161,6 +163,7 @@ def _inspect(
 
 
 def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    task.node.driver_internal_info.pop(FLOW_RETRY, None)
     if not task.driver.inspect.in_band:
         return Transition(event="done")
     if task.runtime.conf.inspector.power_off and not cleanup.is_fast_track(task):
@@ -173,6 +176,7 @@ def _fail_inspect(task: TaskManager, failure: FlowFailure) -> Transition:
     if failure.run.state == Run.WAITING or leaves_agent:
         abort_inspect(task)
     cleanup.wipe_internal_info(task)
+    cleanup.plan_retry(task, failure)
     return Transition(event="fail", last_error=failure.sentence, writes=[_forget_inventory(task)])
 
 

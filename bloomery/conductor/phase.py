@@ -37,13 +37,15 @@ class Transition:
 class FlowFailure:
     """A failed flow: the step, the sentence, and the results of its earlier steps.
 
-    ``aborted``: an operator asked for the abort, and nothing is broken.
+    ``aborted``: an operator asked for the abort, and nothing is broken.  ``may_pass``: the cause
+    may pass, and each step that began may be repeated.
     """
 
     run: StepRun
     sentence: str
     result: Mapping[str, Any]
     aborted: bool = False
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -255,7 +255,7 @@ def _run_steps(flow: Flow) -> None:
                 LOG.log(logging.ERROR, "node %s: step %s broke\n%s", task.node.uuid, name, trace)
             sentence = _sentence(flow, run, exc)
             if not phase.tolerant or run.step.internal:
-                _fail(flow, run, sentence)
+                _fail(flow, run, sentence, may_pass=getattr(exc, "may_pass", False))
                 return
             # Both are written with the start of the next step, or the end of the flow.
             failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
@@ -377,28 +377,35 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
     return [DeferredWrite(encode)]
 
 
-def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> None:
+def _fail(
+    flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False, may_pass: bool = False
+) -> None:
     flow.task.log("%s: %s", flow.phase.name, sentence, level=logging.ERROR)
     clear_step_fields(flow)
-    failure = FlowFailure(run=run, sentence=sentence, result=flow.result, aborted=aborted)
+    failure = FlowFailure(
+        run=run, sentence=sentence, result=flow.result, aborted=aborted,
+        may_pass=may_pass and all(begun.step.resumable for begun in flow.runs[: flow.at + 1]),
+    )  # fmt: skip
     transition = flow.phase.fail(flow.task, failure)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
     closing = [failed, lambda conn: step_rows.skip_rest(conn, flow.id)]
     _end(flow, transition, closing, has_failed=not aborted and run.step.child is None)
 
 
-def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False) -> Future[None]:
-    """Fail a flow in the reserved worker; ``aborted``: nothing is broken."""
-    slot.spawn(fail_now, flow, sentence, aborted)
+def launch_failure(
+    slot: Slot, flow: Flow, sentence: str, aborted: bool = False, may_pass: bool = False
+) -> Future[None]:
+    """Fail a flow in the reserved worker; ``aborted``, ``may_pass``: see FlowFailure."""
+    slot.spawn(fail_now, flow, sentence, aborted, may_pass)
     return flow.future
 
 
-def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
+def fail_now(flow: Flow, sentence: str, aborted: bool = False, may_pass: bool = False) -> None:
     """Fail a flow (interrupted, timed out) at its current step."""
     run = flow.open_run
     _name_in_log(flow)
     try:
-        _fail(flow, run, sentence, aborted=aborted)
+        _fail(flow, run, sentence, aborted=aborted, may_pass=may_pass)
     except errors.LockLost as lost:
         LOG.warning("node %s: %s: %s", flow.task.node_id, flow.phase.name, lost)
         flow.future.set_result(None)

@@ -192,7 +192,7 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
                 rules.require_edge(task.node, verb)
                 if not isinstance(row, FlowVerb):
                     return row(task, slot)
-                files = _start_flow(task, slot, event, row, parsed, files)
+                files = start_flow(task, slot, event, row, parsed, files)
         except locks.NodeChanged:
             late = False
             continue
@@ -201,7 +201,7 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
         tasks.look_at(context.runtime, files)  # without the lock, before the next attempt
 
 
-def _start_flow(
+def start_flow(
     task: TaskManager,
     slot: Slot,
     event: str,

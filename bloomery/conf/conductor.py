@@ -82,6 +82,15 @@ class Conductor:
     check_provision_state_interval: int = option(
         60, "seconds between two checks for time-outs and unattended flows", least=0
     )
+    failed_flow_retries: int = option(
+        0,
+        "times that a cleaning or an inspection is tried again by itself after a failure that may "
+        "pass: a BMC or an agent that does not answer or is busy, or a time-out; 0: never",
+        least=0, most=100,
+    )  # fmt: skip
+    failed_flow_retry_delay: int = option(
+        300, "seconds between such a failure and the next attempt", least=1
+    )
     sqlite_checkpoint_interval: int = option(
         60, "seconds between two moves of SQLite's log into its file; 0: off", least=0
     )

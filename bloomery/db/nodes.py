@@ -495,6 +495,20 @@ def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:
     return [(RingKey(*key), rows.load(info)) for *key, info in conn.execute(query.order_by(_T.id))]
 
 
+def list_with_info(
+    conn: sa.Connection, shares: Sequence[RingShare], key: str, states: Iterable[State]
+) -> list[tuple[RingKey, dict[str, Any]]]:
+    """Return the unreserved nodes in ``states`` whose driver_internal_info has ``key``, with it."""
+    query = sa.select(*_RING_KEY, _T.driver_internal_info).where(
+        is_in(conn, shares),
+        _T.provision_state.in_(list(states)),
+        _T.reservation.is_(None),
+        _T.driver_internal_info.contains(f'"{key}"', autoescape=True),
+    )
+    found = [(RingKey(*ring), rows.load(info)) for *ring, info in conn.execute(query)]
+    return [(ring, info) for ring, info in found if key in info]
+
+
 def list_waiting(
     conn: sa.Connection, shares: Sequence[RingShare], state: State, since: str
 ) -> list[tuple[RingKey, datetime]]:

@@ -22,7 +22,7 @@ from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor as Options
 from bloomery.db.engine import Refusal
 from bloomery.model.conductor import Conductor
-from bloomery.model.node import LEFT_OUT_BY_INSPECTION, POWER_FAILURE, Node
+from bloomery.model.node import FLOW_RETRY, LEFT_OUT_BY_INSPECTION, POWER_FAILURE, Node
 from bloomery.model.rules import agents
 from bloomery.model.rules import nodes as rules
 from bloomery.model.step import Run, StepRun
@@ -198,6 +198,10 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "the BMC does not answer: {s.fault_reason}",
          _LOOK_AT_BMC + ", and end maintenance when it answers again (baremetal node maintenance "
          "unset)", since="s.bmc_heard_at"),
+    Rule("retry_is_due", lambda s: s.retry,
+         "{s.in_state}, for a cause that may pass: {s.fault_reason}",
+         "wait: retry {fact[attempt]} of {fact[of]} begins by itself after {fact[due_at]}; to stop "
+         "it, ask for manage (baremetal node manage)", since="s.node.provision_updated_at"),
     Rule("bmc_left_alone", lambda s: s.bmc and s.bmc.get("left_alone"),
          "the BMC failed again and again and is left alone: {s.bmc[last_error]}",
          _LOOK_AT_BMC + "; it is tried again at {s.next_try}, and at once by an order of power or "
@@ -494,6 +498,17 @@ class NodeSituation:
         """Return the state as a clause; most states are nouns, a few are adjectives."""
         state = self.node.provision_state or "unknown"
         return f"it is {state}" if state in _ADJECTIVES else f"it is in {state}"
+
+    @property
+    def retry(self) -> Json | None:
+        """Return the retry of the failed flow, unless an operator's maintenance keeps it back."""
+        note = self.node.driver_internal_info.get(FLOW_RETRY)
+        kept_back = self.node.maintenance and self.node.fault is None
+        has_failed = self.stays(State.CLEANFAIL, State.INSPECTFAIL)
+        if not (note and note.get("due_at") and self.options.failed_flow_retries and has_failed):
+            return None
+        due_at = f"{datetime.fromisoformat(note['due_at']):%Y-%m-%d %H:%M:%S} UTC"
+        return None if kept_back else note | {"due_at": due_at}
 
     @property
     def off(self) -> str:

@@ -18,6 +18,7 @@ from bloomery.conductor import allocator, console, hardware, recovery
 from bloomery.conductor.periodics import (
     agents,
     boot_retries,
+    flow_retries,
     housekeeping,
     leases,
     power_recovery,
@@ -36,6 +37,7 @@ _TOKENS_EVERY_S: Final = 600.0
 _BOOT_FILES_EVERY_S: Final = 600.0
 _FOLD_EVERY_S: Final = 2.0
 _CHECK_COUNTS_EVERY_S: Final = 3600.0
+_LONGEST_RETRY_CHECK_S: Final = 60.0
 _LEAST_REST: Final = 0.25  # least pause, as a share of the period
 
 
@@ -84,6 +86,16 @@ TABLE: Final[tuple[Periodic, ...]] = (
         ),
         make=boot_retries.make,
         why="DHCP and TFTP may lose a boot",
+    ),
+    Periodic(
+        name="retry_flows",
+        every_s=lambda conf: (
+            min(conf.conductor.failed_flow_retry_delay, _LONGEST_RETRY_CHECK_S)
+            if conf.conductor.failed_flow_retries
+            else 0
+        ),
+        make=_stateless(flow_retries.run),
+        why="a BMC that was busy or gone for a while fails a cleaning",
     ),
     Periodic(
         name="adopt_orphans",

@@ -106,7 +106,8 @@ def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
             reason = f" ({run.reason})" if run and run.reason else ""
             sentence = f"timed out in {state}{place}{reason}: {why}"
             if runs:
-                task.spawn_after(runner.launch_failure, slot, flows.load(task, runs), sentence)
+                flow = flows.load(task, runs)
+                task.spawn_after(runner.launch_failure, slot, flow, sentence, may_pass=True)
             else:
                 target = runner.kept_target(task)
                 task.process_event("fail", target_state=target, last_error=sentence)

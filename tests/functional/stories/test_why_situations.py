@@ -19,6 +19,7 @@ from bloomery.conductor import console, runner, tasks, writes
 from bloomery.conductor.periodics import power_sync
 from bloomery.db import nodes, rows
 from bloomery.db.tables import STEP_RUNS
+from bloomery.model.node import FLOW_RETRY
 from bloomery.model.node_facts import BMC_LOG
 from bloomery.rpc.liveness import Liveness
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
@@ -391,6 +392,18 @@ def breaker_open(scene):
 def bmc_silent(scene):
     scene.is_silent(rows.now() - AGO)
     return scene.node("active")
+
+
+@situation("it is in clean failed, for a cause that may pass: no route",
+           "wait: retry 2 of 3 begins by itself after 2026-01-02 03:00:00 UTC; to stop it, ask for "
+           "manage", since=0)  # fmt: skip
+def retry_due(scene):
+    scene.stage.configure("conductor", failed_flow_retries=3)
+    note = {"attempt": 2, "of": 3, "due_at": "2026-01-02T03:00:00+00:00"}
+    return scene.node(
+        "manageable", provision_state="clean failed", last_error="no route",
+        provision_updated_at=rows.now(), driver_internal_info=rows.dump({FLOW_RETRY: note}),
+    )  # fmt: skip
 
 
 @situation("an operator has set maintenance: new fans",

@@ -85,7 +85,7 @@ def test_the_named_sets_are_those_of_the_specification(name: str):
 def test_every_named_set_is_in_the_specification_or_known_to_be_ours():
     ours = {
         "INTERFACE_CHANGE_STATES", "HEARTBEAT_STATES", "HEARTBEAT_RESUMES_STATES",
-        "FASTTRACK_HEARTBEAT_STATES", "BAD_STATES", "STATES_OF_ERRORS",
+        "FASTTRACK_HEARTBEAT_STATES", "BAD_STATES", "STATES_OF_ERRORS", "INSTANCE_STATES",
     }  # fmt: skip
     classes = {f"{word}_STATES" for word in ("STABLE", "UNSTABLE", "FAILURE", "WAIT", "HOLD")}
     named = {name for name, value in vars(states).items() if isinstance(value, frozenset)}

@@ -15,6 +15,7 @@ from bloomery.db import conductors, records, rows
 from bloomery.db.engine import Meter
 from bloomery.db.tables import ALLOCATIONS
 from bloomery.drivers import base
+from bloomery.model.node import FLOW_RETRY
 from bloomery.model.nouns import ALLOCATION
 from bloomery.rpc.ring import Ring
 from tests.kit.clock import HandClock
@@ -91,6 +92,18 @@ WAITING = {"provision_state": "wait call-back", "provision_updated_at": OLD}
 CONSOLE = IDLE | {"console_enabled": True}
 STUCK = {"provision_state": "deploying", "target_provision_state": "active"}
 
+RETRY = {
+    "provision_state": "inspect failed",
+    "driver_internal_info": rows.dump(
+        {FLOW_RETRY: {"attempt": 1, "of": 1, "due_at": OLD.isoformat()}}
+    ),
+}
+
+
+def begun_again(pair):
+    return [n for n in pair.nodes if pair.site.node(n).provision_state != "inspect failed"]
+
+
 SHARED = {
     "sync_power": (IDLE, looked_at),
     "recover_power": (FAULTY, looked_at),
@@ -102,6 +115,7 @@ SHARED = {
             node for node in pair.nodes if "console" in pair.site.node(node).driver_internal_info
         ],
     ),
+    "retry_flows": (RETRY, begun_again),
     "ask_agents": (WAITING, lambda pair: pair.calls),
 }
 ONCE = {  # by one for all

@@ -120,7 +120,8 @@ def test_names_are_unique_and_periods_are_options_or_short():
     names = [periodic.name for periodic in table.TABLE]
     assert len(set(names)) == len(names)
     conf = Conf(
-        sensor_data=SensorData(send_sensor_data=True), pxe=Pxe(boot_retry_timeout=60)
+        sensor_data=SensorData(send_sensor_data=True), pxe=Pxe(boot_retry_timeout=60),
+        conductor=Conductor(failed_flow_retries=1),
     )  # fmt: skip
     assert all(periodic.every_s(conf) > 0 for periodic in table.TABLE)
 
