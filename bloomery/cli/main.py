@@ -25,12 +25,14 @@ COMMANDS: Final = {
         "Write a configuration, a login and the database; check them.",
     ),
     "serve": Command("service.roles:serve", "Run APIs, conductor and engine in one process."),
-    "api": Command("service.roles:api", "Run both APIs in a process of their own."),
+    "api": Command("service.api_and_engine:api", "Run both APIs in a process of their own."),
     "conductor": Command(
         "service.roles:conductor",
         "Run a conductor in its own process; list, drain them.",
     ),
-    "engine": Command("service.roles:engine", "Run an engine of stacks in its own process."),
+    "engine": Command(
+        "service.api_and_engine:engine", "Run an engine of stacks in its own process."
+    ),
     "db": Command("service.db:db", "Upgrade, check, back up or copy the database."),
     "status": Command(
         "service.status:status",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from time import monotonic
 
 from bloomery.cmd import foundation, gauges, monitoring
+from bloomery.cmd.foundation import Foundation
 from bloomery.conductor import lease, lifecycle
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf import Conf
 from bloomery.http_server.server import raise_descriptor_limit
 from bloomery.state_dir import StateDir
@@ -32,7 +36,7 @@ class ConductorProcess:
         with foundation.build(settings, home, config_files, is_conductor=True) as base:
             self._base = base
             self.service = lifecycle.ConductorService(
-                base.conductor_runtime(), on_superseded=on_superseded, on_drain=on_drain
+                make_runtime(base), on_superseded=on_superseded, on_drain=on_drain
             )
             self._rpc_server = base.rpc_server(self.host, self.service.manager)
             self._monitor = monitoring.Monitor(
@@ -101,3 +105,14 @@ class ConductorProcess:
             if not stays_online:
                 self.service.begin_stop()
                 self._base.wait_for_callers(left_s())
+
+
+def make_runtime(base: Foundation) -> ConductorRuntime:
+    """Return the parts of this process's conductor."""
+    runtime = lifecycle.build(
+        base.conf, base.db, base.sealer,
+        on_events_written=base.relay.wake, wants_snapshots=base.relay.wants_snapshots,
+        send_sensors=base.relay.send_sensors,
+        checkpoint=functools.partial(base.home.site.checkpoint, base.db),
+    )  # fmt: skip
+    return dataclasses.replace(runtime, ring=base.ring)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +17,6 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.cmd import threads
-from bloomery.conductor import lifecycle
-from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf import Conf, default
 from bloomery.db import conductors, kept_rows, schema
 from bloomery.db.engine import Database
@@ -78,16 +75,6 @@ class Foundation:
             on_webhooks_changed=self.relay.poll_webhooks,
             pulse_missing=pulse_missing,
         )
-
-    def conductor_runtime(self) -> ConductorRuntime:
-        """Return the parts of this process's conductor."""
-        runtime = lifecycle.build(
-            self.conf, self.db, self.sealer,
-            on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
-            send_sensors=self.relay.send_sensors,
-            checkpoint=functools.partial(self.home.site.checkpoint, self.db),
-        )  # fmt: skip
-        return dataclasses.replace(runtime, ring=self.ring)
 
     def warn_of_another_ring(self) -> None:
         """Log the options of the ring that differ from those of the conductors."""

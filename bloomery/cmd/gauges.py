@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import bloomery
-from bloomery.conductor.lifecycle import ConductorService
 from bloomery.db import conductors, event_cursors, node_counts, stack_drift, stacks, webhooks
 from bloomery.db.engine import Database
 from bloomery.db.node_counts import Condition
@@ -18,6 +17,9 @@ from bloomery.orchestration.engine_host.engine_service import EngineService
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import Server
+
+if TYPE_CHECKING:  # a process without a conductor imports none
+    from bloomery.conductor.lifecycle import ConductorService
 
 CONDUCTOR_STATES: Final = ("online", "draining", "restarting", "silent", "dead", "offline")
 _HEALTHY: Final = "none"  # the label of maintenance without a fault

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Self
 
 from bloomery.cmd import api_servers, foundation, gauges, stacks
+from bloomery.cmd.conductor import make_runtime
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -43,7 +44,7 @@ class Service:
             self._base = base
             self.conf, self.db, self.relay = base.conf, base.db, base.relay
             self.conductor = lifecycle.ConductorService(
-                base.conductor_runtime(), on_superseded=on_superseded, on_drain=on_drain
+                make_runtime(base), on_superseded=on_superseded, on_drain=on_drain
             )
             host, manager = self.conductor.runtime.host, self.conductor.manager
             self._rpc_server = base.rpc_server(host, manager)

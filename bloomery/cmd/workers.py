@@ -36,12 +36,13 @@ from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
 
-_LATE_MODULES: Final = (  # a service imports them with the first request for stacks
+_LATE_MODULES: Final = (  # an API imports them when it is built, or asked for stacks
     "bloomery.api.orchestration.app",
     "bloomery.orchestration.engine_host.runtimes",
     "bloomery.orchestration.operations",
     "bloomery.orchestration.orders.machines",
     "bloomery.orchestration.orders.software",
+    "bloomery.rpc.json_rpc_client",
 )
 _READY: Final = b"+"
 _LEAST_REST_S, _MOST_REST_S = 1.0, 30.0  # before a dead worker is replaced: doubled each time

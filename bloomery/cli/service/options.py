@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from bloomery.conf import Conf
 from bloomery.state_dir import default_path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,3 +54,20 @@ def addresses(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def listening_on(
+    settings: Conf,
+    host_ip: str | None,
+    port: int | None,
+    orchestration_port: int | None = None,
+) -> Conf:
+    """Return the settings with the addresses of the command line, if any."""
+    values: dict[str, Any] = {"host_ip": host_ip, "port": port}
+    addresses = {name: value for name, value in values.items() if value is not None}
+    orchestration = settings.orchestration
+    if orchestration_port is not None:
+        orchestration = dataclasses.replace(orchestration, port=orchestration_port)
+    return dataclasses.replace(
+        settings, api=dataclasses.replace(settings.api, **addresses), orchestration=orchestration
+    )

@@ -17,7 +17,7 @@ from openstack import exceptions
 
 from bloomery import conf as settings
 from bloomery.cli.main import main
-from bloomery.cli.service import roles
+from bloomery.cli.service import options
 from bloomery.cmd.service import Service
 from bloomery.db import tables
 from bloomery.state_dir import StateDir
@@ -43,7 +43,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identity]:
         made.grant("bob", "db", "member")
         file = made.write_options(folder / "bloomery.conf")
         conf = dataclasses.replace(
-            roles.listening_on(settings.load([file]), None, 0),
+            options.listening_on(settings.load([file]), None, 0),
             database=databases.settings(folder),
         )
         with StateDir(folder / "state") as home, Service(conf, home, [file]) as service:

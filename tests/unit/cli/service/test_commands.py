@@ -59,6 +59,17 @@ def test_help_names_every_command_and_imports_none():
         assert command.help in printed
 
 
+@pytest.mark.parametrize("role", ["api", "engine"])
+def test_roles_without_a_conductor_import_none(role: str):
+    in_process(
+        "import sys\nfrom bloomery.cli import main\n"
+        f"main.main.get_command(None, {role!r})\n"
+        "rooms = ('bloomery.conductor.', 'bloomery.drivers.agent', 'bloomery.drivers.fake')\n"
+        "modules = {name for name in sys.modules if name.startswith(rooms)}\n"
+        "assert modules == {'bloomery.conductor.states'}, modules",
+    )
+
+
 def test_version_is_printed():
     assert run("--version").output == f"bloomery, version {bloomery.__version__}\n"
 
