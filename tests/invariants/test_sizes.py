@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 122_548,  # the api's and the engine's commands have a file of their own
-    "lines of the tests": 142_838,  # roles without a conductor
+    "lines of the product": 122_565,  # the api's and the engine's commands have a file of their own
+    "lines of the tests": 142_853,  # roles without a conductor
     "lines of bloomery": 3737,  # errors of switches
     "lines of bloomery/api": 8625,  # a node is forgotten
     "lines of bloomery/cli": 9225,  # the api's and the engine's commands have a file of their own
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_520,  # retries of flows
     "lines of bloomery/conf": 1948,  # options of retries
     "lines of bloomery/db": 9275,  # nodes with a retry
-    "lines of bloomery/drivers": 19_786,  # log and clock of the BMC
+    "lines of bloomery/drivers": 19_803,  # log and clock of the BMC
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON

@@ -6,15 +6,19 @@ netmiko holds the session.  It is an extra: ``pip install bloomery[switches]``.
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.drivers.switches.contract import Lag, Layout, Port, Switch, differs, ranges
 from bloomery.drivers.switches.dialects import DIALECTS, Answers, Dialect, number_of
+
+LOG = logging.getLogger(__name__)
 
 _NGS: Final = "netmiko_"  # the prefix of networking-generic-switch
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,254}")
@@ -34,6 +38,16 @@ class CliDriver:
             raise errors.InvalidParameterValue(
                 reason=f"switch {switch.name} is asked by SSH, which takes no verify_ca, and no "
                 "URL as its address",
+            )
+        hosts = switch.known_hosts_file
+        if hosts and not Path(hosts).is_file():
+            raise errors.InvalidParameterValue(
+                reason=f"known_hosts_file {hosts} of switch {switch.name} is not there: write it "
+                "with ssh-keyscan, and compare the key with the switch's",
+            )
+        if not hosts:
+            LOG.warning(
+                "switch %s: its SSH host key is not checked: name a known_hosts_file", switch.name
             )
         try:
             importlib.import_module("netmiko")
@@ -166,6 +180,8 @@ def _session(switch: Switch, dialect: Dialect, timeout_s: float) -> Iterator[Any
         session = netmiko.ConnectHandler(
             device_type=dialect.device, host=switch.address, port=switch.port or 22,
             username=switch.username, password=switch.password, secret=switch.enable_secret,
+            ssh_strict=bool(switch.known_hosts_file), alt_host_keys=bool(switch.known_hosts_file),
+            alt_key_file=switch.known_hosts_file,
             conn_timeout=timeout_s, auth_timeout=timeout_s, banner_timeout=timeout_s, **login,
         )  # fmt: skip
         if switch.enable_secret:

@@ -83,6 +83,7 @@ class Switch:
     password: str = field(default="", repr=False)
     enable_secret: str = field(default="", repr=False)
     key_file: str = ""
+    known_hosts_file: str = ""
     port: int | None = None
     mac_address: str = ""
     persist: bool = False

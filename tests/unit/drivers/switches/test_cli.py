@@ -283,6 +283,20 @@ def test_a_session_logs_in_commits_and_saves():
     assert (login["port"], login["secret"], login["key_file"]) == (2222, "s", "/k")
 
 
+def test_host_keys_are_checked_where_they_are_known_and_else_warned_of(tmp_path, caplog):
+    file = tmp_path / "known_hosts"
+    file.touch()
+    for known, is_strict in (("", False), (str(file), True)):
+        caplog.clear()
+        device = switch("cisco_ios", known_hosts_file=known)
+        CliDriver().check(device)
+        assert ("switch tor-1: its SSH host key is not checked" in caplog.text) is not is_strict
+        Session.answers = READINGS[1][1]
+        CliDriver().read(device, Layout(ports={"Ethernet1": ACCESS}), timeout_s=5)
+        login = Session.login
+        assert (login["ssh_strict"], login["alt_key_file"]) == (is_strict, known)
+
+
 def test_what_was_half_sent_is_undone_and_the_refusal_has_its_words(netmiko):
     Session.answers = READINGS[4][1] | {"refused": "error: vlan 30\n password hunter2 not allowed"}
     known = dataclasses.replace(switch("juniper_junos"), password="hunter2")
@@ -320,6 +334,7 @@ def test_a_name_that_a_shell_would_read_is_refused(name):
     [
         ({"device_type": "acme"}, "device_type acme of switch tor-1 is not known"),
         ({"device_type": "sonic", "address": "https://x"}, "no URL as its address"),
+        ({"device_type": "sonic", "known_hosts_file": "/none"}, "known_hosts_file /none of switch"),
     ],
 )
 def test_settings_without_a_use_are_refused(values, reason):
