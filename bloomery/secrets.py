@@ -15,6 +15,7 @@ import base64
 import contextlib
 import functools
 import hashlib
+import hmac
 import os
 import re
 import traceback
@@ -44,6 +45,7 @@ _MAIL: Final = re.compile(r"[^\s:/?#@]+@[^\s:/?#@]+")
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters of a cached key: clients choose keys
 _TOKEN_BYTES: Final = 32
+_MOST_DIGESTS: Final = 20_000  # of compared secrets, 0.3 KiB each
 _MOST_LEVELS: Final = 100  # depth of masking; no body nests as deep, and orjson's limit is 254
 
 
@@ -265,6 +267,7 @@ class Sealer:
         """Raises ValueError for a malformed key, or none."""
         self._changed_keys = changed_keys
         self._keys = _by_id(keys)
+        self._digests: dict[bytes, bytes] = {}  # of a sealed value -> of its secret
 
     @property
     def key_ids(self) -> tuple[str, ...]:
@@ -367,6 +370,24 @@ class Sealer:
         if isinstance(value, list):
             return [self.open(inner) for inner in value]
         return value
+
+    def is_of(self, sealed: Any, text: str) -> bool:
+        """Return whether ``text`` is the secret in ``sealed``.  Raises KeyMissing.
+
+        Sealed values that were compared are known by digests, so that the next comparison of the
+        same one decrypts nothing: agents send their token twice a minute.
+        """
+        seal = hashlib.sha256(orjson.dumps(sealed)).digest()
+        digest = self._digests.get(seal)
+        if digest is None:
+            opened = self.open(sealed)
+            if not isinstance(opened, str):
+                return False
+            digest = hashlib.sha256(opened.encode()).digest()
+            if len(self._digests) >= _MOST_DIGESTS:
+                self._digests.clear()
+            self._digests[seal] = digest
+        return hmac.compare_digest(digest, hashlib.sha256(text.encode()).digest())
 
     def _decrypted(self, sealed: dict[str, Any]) -> bytes:
         from cryptography.fernet import InvalidToken

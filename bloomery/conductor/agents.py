@@ -8,7 +8,6 @@ sealed.
 
 from __future__ import annotations
 
-import hmac
 import logging
 from pathlib import Path
 from typing import Any, Final
@@ -50,10 +49,7 @@ def get_node_with_token(context: Context, node_uuid: str, caller: str | None = N
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
     """Raise InvalidParameterValue unless ``token`` is the token of the node's agent."""
     sealed = node.driver_internal_info.get(nodes.AGENT_TOKEN)
-    expected = runtime.sealer.open(sealed) if sealed else None
-    if not (isinstance(expected, str) and isinstance(token, str)) or not hmac.compare_digest(
-        expected.encode(), token.encode()
-    ):
+    if not sealed or not isinstance(token, str) or not runtime.sealer.is_of(sealed, token):
         raise errors.InvalidParameterValue(
             reason=f"cannot take a heartbeat for node {node.uuid}: its agent_token is missing or "
             "is not the one that lookup has given out",
@@ -137,8 +133,11 @@ def receive(
         raise errors.InvalidParameterValue(
             reason="cannot take a callback_url that is not https ([agent]require_tls)",
         )
-    with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as task:
-        node = task.node
+    with runtime.db.read() as conn:
+        node, is_parked = steps.get_node_and_parked(conn, node_uuid)
+    with task_manager.acquire(
+        context, node_uuid, shared=True, load_driver=False, node=node
+    ) as task:
         _check_token(runtime, node, agent_token)
         is_kept = _is_certificate_kept(node, heartbeat.verify_ca)
         is_fast = agents.is_fast_track(node.driver_info, runtime.conf.deploy.fast_track)
@@ -147,7 +146,8 @@ def receive(
             LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
             return
         is_stored = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
-        if is_kept and is_stored and node.reservation is None and _defer(task, heartbeat):
+        is_quiet = is_kept and is_stored and node.reservation is None
+        if is_quiet and _defer(task, heartbeat, is_parked=is_parked):
             return
     with runtime.workers.slot(allow_reserved=False) as slot:
         try:
@@ -165,7 +165,7 @@ def receive(
             _take(task, slot, heartbeat)
 
 
-def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
+def _defer(task: TaskManager, heartbeat: Heartbeat, *, is_parked: bool) -> bool:
     """Queue a heartbeat that changes nothing; return False where it may resume the flow."""
     node, now, options = task.node, rows.now(), task.runtime.conf.conductor
     resumes = node.provision_state in states.HEARTBEAT_RESUMES_STATES
@@ -173,8 +173,7 @@ def _defer(task: TaskManager, heartbeat: Heartbeat) -> bool:
         return False
     if resumes and heartbeat.status == agents.FAILED:
         return False
-    with task.runtime.db.read() as conn:
-        is_awaited = resumes and not node.maintenance and steps.is_parked(conn, node.uuid)
+    is_awaited = resumes and not node.maintenance and is_parked
     if is_awaited:
         if not heartbeats.may_be_deferred(node, options, now):
             return False

@@ -122,6 +122,8 @@ class TaskManager:
     token, even one given out since the node was read; other saves keep it.  ``child``: the task on
     a child node that the current step works on.
 
+    ``node``: of a shared task, the node as the caller has read it just now.
+
     ``late``: the reservation comes with the first write or the first check of the lock.  They raise
     ``locks.NodeChanged`` if the node is not as it was read; then acquire it again, not late.
 
@@ -161,6 +163,7 @@ class TaskManager:
         budget_s: float | None = None,
         late: bool = False,
         takes_over: Callable[[Node], None] | None = None,
+        node: Node | None = None,
     ) -> None:
         self.context = context
         self.runtime = context.runtime
@@ -173,7 +176,9 @@ class TaskManager:
         self._purpose, self._retry, self._patient = purpose, retry, patient
         self._forget_node()
         try:
-            if shared:
+            if node is not None:
+                self._take(node)
+            elif shared:
                 with self.runtime.db.read() as conn:
                     self._take(nodes.get(conn, self.node_id))
             elif late:

@@ -40,7 +40,7 @@ _MACS = (
 _NODE_COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
 _COLUMNS = _NODE_COLUMNS | {"macs": _MACS}
 _WHOLE = sa.select(*_NODE_COLUMNS.values())
-_BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
+BY_UUID: Final = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _BY_UUID_FOR_UPDATE = (
     sa.select(*(_T[name] for name in model.COLUMNS))
     .where(_T.uuid == sa.bindparam("ident"))
@@ -148,7 +148,7 @@ def get_row(conn: sa.Connection, uuid: str, *, for_update: bool = False) -> dict
     writer, and needs one statement.  Raises NodeNotFound.
     """
     reads_apart = for_update and conn.dialect.name != "sqlite"
-    query = _BY_UUID_FOR_UPDATE if reads_apart else _BY_UUID
+    query = _BY_UUID_FOR_UPDATE if reads_apart else BY_UUID
     row = conn.execute(query, {"ident": uuid}).mappings().one_or_none()
     if row is None:
         raise errors.NodeNotFound(node=uuid)

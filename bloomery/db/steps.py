@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from bloomery import errors
 from bloomery.db import nodes, rows
 from bloomery.db.tables import NODES, STEP_RUNS
-from bloomery.model.node import RingKey, RingShare
+from bloomery.model.node import Node, RingKey, RingShare
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
@@ -151,10 +152,11 @@ def _rows_of_latest(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
 _OF_OPEN: Final = _rows_of_latest(_T.state.in_(OPEN_RUNS))
 _PARKED: Final = (
     _OF_OPEN.with_only_columns(sa.literal(1))
-    .where(_T.state.in_([Run.WAITING, Run.HELD]))
+    .where(sa.or_(_T.state == Run.WAITING, _T.state == Run.HELD))
     .order_by(None)
     .limit(1)
 )
+_NODE_AND_PARKED: Final = nodes.BY_UUID.add_columns(_PARKED.scalar_subquery().label("parked"))
 _OF_LAST: Final = _rows_of_latest()
 _OF_PHASE: Final = _rows_of_latest(_T.phase == sa.bindparam("of_phase"))
 _OF_REQUEST: Final = _rows_of_latest(_T.request_id == sa.bindparam("of_request"))
@@ -165,9 +167,18 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     return [from_row(row) for row in conn.execute(_OF_OPEN, {"of_node": node_uuid}).mappings()]
 
 
-def is_parked(conn: sa.Connection, node_uuid: str) -> bool:
-    """Return whether the node's open flow has a parked step, as ``find_parked`` finds it."""
-    return conn.execute(_PARKED, {"of_node": node_uuid}).first() is not None
+def get_node_and_parked(conn: sa.Connection, node_uuid: str) -> tuple[Node, bool]:
+    """Return a node, and whether its open flow has a parked step, as ``find_parked`` finds it.
+
+    One statement.  Raises NodeNotFound.
+    """
+    idents = {"ident": node_uuid, "of_node": node_uuid}
+    row = conn.execute(_NODE_AND_PARKED, idents).mappings().one_or_none()
+    if row is None:
+        raise errors.NodeNotFound(node=node_uuid)
+    values = dict(row)
+    is_parked = values.pop("parked") is not None
+    return nodes.from_row(values), is_parked
 
 
 def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:

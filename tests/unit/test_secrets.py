@@ -105,6 +105,23 @@ def test_an_image_url_is_masked_in_instance_info_alone():
     assert secrets.may_hold_secret('{"image_url": "x"}')
 
 
+def test_a_text_is_compared_with_a_secret_that_is_opened_once(monkeypatch: pytest.MonkeyPatch):
+    sealer, sealed, opened = secrets.Sealer(KEY), SEALER.seal({"password": "x"})["password"], []
+    again, decrypt = SEALER.seal({"password": "x"})["password"], sealer._decrypted
+    monkeypatch.setattr(sealer, "_decrypted", lambda value: opened.append(1) or decrypt(value))
+    cases = ((sealed, "y"), (sealed, "x"), (sealed, ""), (again, "x"), (again, "y"), ("x", "x"))
+    assert [sealer.is_of(*case) for case in cases] == [False, True, False, True, False, True]
+    assert len(opened) == 2
+    assert not sealer.is_of({"a": 1}, "x")
+
+
+def test_digests_of_secrets_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(secrets, "_MOST_DIGESTS", 3)
+    sealer = secrets.Sealer(KEY)
+    assert all(sealer.is_of(str(number), str(number)) for number in range(10))
+    assert len(sealer._digests) <= 3
+
+
 def test_another_key_does_not_open_and_says_which_one_would():
     sealed = SEALER.seal({"password": "x"})
     other = secrets.Sealer(Fernet.generate_key())
