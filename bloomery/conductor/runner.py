@@ -389,7 +389,9 @@ def _fail(
     transition = flow.phase.fail(flow.task, failure)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
     closing = [failed, lambda conn: step_rows.skip_rest(conn, flow.id)]
-    _end(flow, transition, closing, has_failed=not aborted and run.step.child is None)
+    # A verification fails by its check of the BMC: then the BMC's log cannot be read either.
+    has_failed = not aborted and run.step.child is None and not flow.phase.tolerant
+    _end(flow, transition, closing, has_failed=has_failed)
 
 
 def launch_failure(
