@@ -31,6 +31,8 @@ class Rules:
     ``tells_payload``: an update's task shows its request.  ``is_new``: as from the factory, where
     each user must change the password first.  ``password_chars``: least and most, which the account
     service shows.  ``forgets_passwords``: a restart of the BMC brings the former ones back.
+    ``page_size``: the links on a page of a collection; 0: all.  ``root_needs_login``: also the
+    service root, which DSP0266 opens to everybody.
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
@@ -44,6 +46,8 @@ class Rules:
     is_new: bool = False
     password_chars: tuple[int, int] = (8, 20)
     forgets_passwords: bool = False
+    page_size: int = 0
+    root_needs_login: bool = False
     volume_s: float = 0.0
     update_s: float = 2.0
     restart_s: float = 3.0

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
+from bloomery.lab.model import View
 from bloomery.lab.refusal import Refusal, missing
 
 Json: TypeAlias = dict[str, Any]
@@ -73,12 +74,15 @@ def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:
 
     Raises Refusal: 404, 405, or the resource's own.
     """
-    if bmc.view is None:
-        return _serve_generic(bmc, ask)
+    reply = _serve_generic(bmc, ask) if bmc.view is None else _serve_as_made(bmc, bmc.view, ask)
+    return _page(reply, ask, bmc.rules.page_size) if bmc.rules.page_size else reply
+
+
+def _serve_as_made(bmc: SimulatedBmc, view: View, ask: Ask) -> Reply:
     if not ask.path.startswith(ROOT):
         raise missing(ask.path)
-    overlay = bmc.view.overlay(ask.path)
-    generic = dataclasses.replace(ask, path=bmc.view.generic(ask.path))
+    overlay = view.overlay(ask.path)
+    generic = dataclasses.replace(ask, path=view.generic(ask.path))
     try:
         reply = _serve_generic(bmc, generic)
     except Refusal as no:
@@ -87,7 +91,18 @@ def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:
         reply = Reply(200, {"@odata.id": ask.path})
     if reply.document is None:
         return reply
-    return reply._replace(document=bmc.view.document(ask.path, reply.document))
+    return reply._replace(document=view.document(ask.path, reply.document))
+
+
+def _page(reply: Reply, ask: Ask, size: int) -> Reply:
+    """Show ``size`` links of a collection, from ``$skip`` on, and where the next page is."""
+    document = reply.document or {}
+    links = document.get("Members")
+    if not isinstance(links, list) or any(set(link) != {"@odata.id"} for link in links):
+        return reply
+    end = (start := int(ask.query.get("$skip", 0))) + size
+    following = {"Members@odata.nextLink": f"{ask.path}?$skip={end}"} if end < len(links) else {}
+    return reply._replace(document=document | {"Members": links[start:end]} | following)
 
 
 def _serve_generic(bmc: SimulatedBmc, ask: Ask) -> Reply:

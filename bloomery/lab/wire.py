@@ -301,7 +301,8 @@ class Connection:
     def _serve_admitted(self, request: Request, fault: Mapping[str, Any]) -> Reply:
         """Serve the request of a client that may make it, now or as a task.  Raises Refusal."""
         bmc, path = self.bmc, request.path.rstrip("/")
-        if path not in _OPEN and (request.method, path) != ("POST", _LOGIN):
+        is_open = path in _OPEN and not self.bmc.rules.root_needs_login
+        if not is_open and (request.method, path) != ("POST", _LOGIN):
             headers = request.headers
             user = bmc.admit(headers.get("x-auth-token"), headers.get("authorization", ""))
             resources.accounts.require_changed(bmc, user, request.method, path)

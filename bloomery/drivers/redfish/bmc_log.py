@@ -133,7 +133,7 @@ def _entries(service: Json) -> reading.Read[tuple[list[Json], int]]:
         page = (yield path) or {}
         members = page.get("Members")
         entries += yield from _members(members if isinstance(members, list) else [])
-        count, following = page.get("Members@odata.count"), page.get("Members@odata.nextLink")
+        count, following = page.get("Members@odata.count"), page.get(reading.NEXT_PAGE)
         total = count if type(count) is int else total
         path = following if isinstance(following, str) else None
         is_newest_first = len(entries) > 1 and _created(entries[0]) > _created(entries[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as json_codec
 import logging
 import urllib.parse
@@ -15,9 +16,10 @@ from sushy import exceptions as sushy_errors
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.bmc.state import BmcState
+from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.session import SessionAuth
-from bloomery.drivers.redfish.wire import Wire
+from bloomery.drivers.redfish.wire import Answer, Wire
 
 # sushy logs whole answers, secrets included; our errors carry the relevant part.
 logging.getLogger("sushy").setLevel(logging.CRITICAL)
@@ -68,6 +70,18 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
             exc.is_full = exc.is_login_refused and has_sessions and self._auth.needs_session()
             raise
 
+    def get(self, path: str = "", *args: Any, **more: Any) -> Any:
+        """GET, with all pages of a collection, whose links sushy does not follow."""
+        answer: Answer = super().get(path, *args, **more)
+        if reading.NEXT_PAGE.encode() not in answer.content:
+            return answer
+        read = reading.whole(answer.json())
+        document = reading.drive(read, lambda page: self.get_page(page).json())
+        return dataclasses.replace(answer, content=json_codec.dumps(document).encode())
+
+    def get_page(self, path: str) -> Any:
+        return super().get(path)
+
     def patch(self, path: str = "", data: Any = None, **more: Any) -> Any:
         """PATCH; once more with the document's present ETag where the BMC asks for it."""
         try:
@@ -117,18 +131,42 @@ class RedfishClient:
         if kept is not None:
             self._auth.authenticate()
             return kept
-        account, known = self._account, self._root and zlib.decompress(self._root)
-        with self.wire.knowing(urllib.parse.urljoin(account.address, account.root), known):
-            root = sushy.Sushy(
-                account.address,
-                root_prefix=account.root,
-                connector=self._connector,
-                auth=self._auth,
-            )
-        if known is None:
+        url = urllib.parse.urljoin(self._account.address, self._account.root)
+        known = self._root and zlib.decompress(self._root)
+        try:
+            root = self._parse_root(url, known)
+        except sushy_errors.AccessError as refusal:
+            root = self._parse_root(url, self._read_closed_root(url, refusal))
+        if self._root is None:
             self._root = zlib.compress(json_codec.dumps(root.json).encode())
         self._objects[_ROOT] = root
         return root
+
+    def _parse_root(self, url: str, known: bytes | None) -> Any:
+        """Return sushy's root, logged in; from ``known`` where that is its document."""
+        account = self._account
+        with self.wire.knowing(url, known):
+            return sushy.Sushy(
+                account.address, root_prefix=account.root, connector=self._connector,
+                auth=self._auth,
+            )  # fmt: skip
+
+    def _read_closed_root(self, url: str, refusal: Any) -> bytes:
+        """Read a root that a BMC shows to users alone, against DSP0266, with the password.
+
+        Raises the refusal where that is of a login, or stays.
+        """
+        account, wire = self._account, self.wire
+        if refusal.request[0] != "GET" or wire.shows is not None or account.username is None:
+            raise refusal
+        wire.basic = (account.username, account.password or "")
+        try:
+            answer = wire.request("GET", url)
+        finally:
+            wire.basic = None
+        if not answer.ok:
+            raise refusal
+        return answer.content
 
     def system(self, account: Account) -> Any:
         """Return a system, read anew in each attempt.  Within ``wire.during``."""

@@ -31,6 +31,8 @@ _POWER: Final = {
     "On": PowerState.ON, "PoweringOn": PowerState.ON,
     "Off": PowerState.OFF, "PoweringOff": PowerState.OFF,
 }  # fmt: skip
+NEXT_PAGE: Final = "Members@odata.nextLink"
+_MOST_PAGES: Final = 200
 _HEALTHS: Final = ("OK", "Warning", "Critical")
 
 
@@ -120,26 +122,29 @@ def _linked(
 
 def fetch(system: Any, path: str) -> Json:
     root = system.root or system  # the service root has none
-    document: Json = root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+    document: Json = root._conn.get_page(path).json()  # noqa: SLF001  sushy offers no other way
     return document
 
 
 def run(system: Any, read: Read[T]) -> T:
     """Return what ``read`` makes of the documents of a sushy system's BMC."""
+    return drive(read, lambda path: optional(fetch, system, path))
+
+
+def drive(read: Read[T], get: Callable[[str], Json | None]) -> T:
+    """Return what ``read`` makes of the documents that ``get`` fetches."""
     try:
         path = next(read)
         while True:
-            path = read.send(optional(fetch, system, path))
+            path = read.send(get(path))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
 def follow(system: Any, document: Mapping[str, Any], name: str) -> Json:
-    """Return the document that property ``name`` links to, or {}."""
-    link = document.get(name)
-    path = link.get("@odata.id") if isinstance(link, dict) else None
-    return (optional(fetch, system, path) if path else None) or {}
+    """Return the document that property ``name`` links to, whole, or {}."""
+    return run(system, linked(document, name))
 
 
 def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Json]:
@@ -160,11 +165,31 @@ def links(document: Any, name: str) -> list[str]:
     return [path for path in paths if isinstance(path, str)]
 
 
-def linked(document: Json, name: str) -> Read[Json]:
-    """Return the document that property ``name`` links to, or {}."""
+def linked(document: Mapping[str, Any], name: str) -> Read[Json]:
+    """Return the document that property ``name`` links to, whole, or {}."""
     for path in links({name: [document.get(name)]}, name):
-        return (yield path) or {}
+        return (yield from whole((yield path) or {}))
     return {}
+
+
+def whole(document: Json) -> Read[Json]:
+    """Return a collection with the members of all its pages, and any other document as it is.
+
+    Source: DSP0266, resource collections in pages.
+    """
+    pages, path = [document], document.get(NEXT_PAGE)
+    seen = set[object]()
+    while isinstance(path, str) and path not in seen and len(pages) < _MOST_PAGES:
+        seen.add(path)
+        pages.append((yield path) or {})
+        path = pages[-1].get(NEXT_PAGE)
+    if len(pages) == 1:
+        return document
+    if path is not None:
+        LOG.warning("the BMC's collection %s has more than %d pages, or pages in a circle: the "
+                    "rest is left out", document.get("@odata.id"), len(pages))  # fmt: skip
+    members = [each for page in pages for each in page.get("Members") or ()]
+    return document | {"Members": members}
 
 
 class Documents:

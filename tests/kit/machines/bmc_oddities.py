@@ -452,9 +452,31 @@ ORDERS: Final = (
     ),
 )  # fmt: skip
 
+DOCUMENTS: Final = (
+    *(
+        Oddity(
+            id=f"{operation.replace(' ', '-')}-from-pages",
+            source="DMTF DSP0266, resource collections in pages",
+            bmc="collections show one member a page, and where the next page is",
+            operation=operation,
+            rules={"page_size": 1},
+            machine=TWO_DRIVES,
+        )
+        for operation in ("inspect", "deploy", "read firmware versions")
+    ),
+    Oddity(
+        id="the-root-wants-a-login",
+        source="https://github.com/DMTF/python-redfish-library/issues/132",
+        bmc="the service root is 401 without a login",
+        operation="manage",
+        rules={"root_needs_login": True},
+    ),
+)
+
 ODDITIES: Final[tuple[Oddity, ...]] = (
     *VIRTUAL_MEDIA,
     *ORDERS,
+    *DOCUMENTS,
 )
 
 

@@ -34,6 +34,7 @@ from bloomery.drivers.redfish.inspect import RedfishInspect
 from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab import models
+from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Machine, Rack
 from bloomery.model.port import Port
 from tests.kit.machines.driver_task import FakeTask, walk
@@ -232,8 +233,8 @@ def idrac_rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "verify steps", lambda: [step.name for step in bench.management.steps("verify")]
 
 
-def section(name: str, conf: Any) -> str:
-    with Rack(1, model=SECTIONS[name]) as rack:
+def section(name: str, conf: Any, rules: Rules | None = None) -> str:
+    with Rack(1, model=SECTIONS[name], rules=rules) as rack:
         bench = Bench(rack.machines[0], conf, idrac=name == IDRAC)
         asked = idrac_rows(bench) if name == IDRAC else rows(bench)
         agents = ((f"agent by {name}", functools.partial(bench.agent_by, name)) for name in BOOTS)
@@ -271,6 +272,13 @@ def test_what_comes_out_of_each_make_is_as_in_the_table(model, conf):
         before[model] = told
         TABLE.write_text("".join(before[name] for name in SECTIONS if name in before))
     assert told.splitlines() == before[model].splitlines()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("model", SECTIONS)
+def test_collections_in_pages_of_one_link_change_nothing(model, conf):
+    shown = section(model, conf, Rules(page_size=1))
+    assert shown.splitlines() == sections(TABLE.read_text())[model].splitlines()
 
 
 def test_every_make_is_in_the_table():
