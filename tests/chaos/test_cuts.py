@@ -191,7 +191,7 @@ def test_lives_pass_through_cuts(own_database: sa.URL, tmp_path: Path, lots: ran
             proxy.on_request = lambda data: Cut.NOT
             expected = site.trace(undisturbed)
             assert {node: site.trace(node) for node in nodes} == dict.fromkeys(nodes, expected)
-    assert len(cuts) > 2 * NODES, "hardly anything was cut"
+    assert len(cuts) > NODES, "hardly anything was cut"
 
 
 def test_lives_pass_through_a_database_that_is_killed(tmp_path: Path):
