@@ -227,7 +227,7 @@ def breaker_off(patch: Patch) -> None:
 
 def login_pause_off(patch: Patch) -> None:
     """A login that was refused is tried each time."""
-    patch.setattr(Gateway, "login", lambda self, *_args: contextlib.nullcontext())
+    patch.setattr(Gateway, "login", lambda self, *_args, **_more: contextlib.nullcontext())
 
 
 def outage_budget_off(patch: Patch) -> None:
