@@ -36,6 +36,28 @@ class ApiError(errors.Failure):
     text = "{reason}"
 
 
+class Outage:
+    """Tolerate a service that does not answer for a while, and report each outage once."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._is_reported = False
+
+    def tolerate(self, exc: ApiError) -> None:
+        """Raise refusals of the service itself."""
+        answer = exc.facts["answer"]
+        if answer is not None and answer < _SERVER_FAULT:
+            raise exc
+        if not self._is_reported:
+            self._say(f"the service does not answer, and is asked again: {exc.facts['reason']}")
+        self._is_reported = True
+
+    def end(self) -> None:
+        if self._is_reported:
+            self._say("the service answers again")
+        self._is_reported = False
+
+
 class Client:
     """JSON over HTTP, one request at a time.  Raises ApiError with the API's own message.
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import click
 
 from bloomery.cli import cloud, groups, terminal
-from bloomery.cli.client import ApiError, Client
+from bloomery.cli.client import ApiError, Client, Outage
 from bloomery.cli.fleet import batches
 from bloomery.cli.node_orders import path_of
 
@@ -150,13 +150,15 @@ def rotate(
         new = password_file.read_text(encoding="utf-8").rstrip("\r\n")
     client = cloud.find(cloud_name).nodes
     if nodes:
-        found = [client.get(f"{path_of(node)}?fields={_FIELDS}") for node in dict.fromkeys(nodes)]
+        documents = [
+            client.get(f"{path_of(node)}?fields={_FIELDS}") for node in dict.fromkeys(nodes)
+        ]
     else:
         query = urllib.parse.urlencode(chosen | {"fields": _FIELDS, "limit": 1000})
-        found = list(client.pages(f"/v1/nodes?{query}", "nodes"))
-    rotations, refusals = plan(found)
+        documents = list(client.pages(f"/v1/nodes?{query}", "nodes"))
+    rotations, refusals = plan(documents)
     if rotations:
-        question = f"Change the passwords of {len(rotations)} BMCs, with {len(found)} nodes?"
+        question = f"Change the passwords of {len(rotations)} BMCs, with {len(documents)} nodes?"
         groups.confirm(question, yes=yes)
     results: list[Json] = []
 
@@ -208,33 +210,53 @@ def _run(
         for result in answer["results"]:
             if result["error"]:
                 ended[result["node"]] = result["error"]["message"]
-    give_up_at = time.monotonic() + limit_s
+    outage, give_up_at = Outage(_say), time.monotonic() + limit_s
+
+    def read(name: str) -> Json:
+        """Return a node, after an outage of the service if need be.  Raises ApiError."""
+        while True:
+            try:
+                node: Json = client.get(f"{path_of(name)}?fields={_PROGRESS}")
+            except ApiError as exc:
+                if time.monotonic() > give_up_at:
+                    raise
+                outage.tolerate(exc)
+                time.sleep(_POLL_S)
+            else:
+                outage.end()
+                return node
+
+    def watch(each: Rotation) -> None:
+        """Note how a change ended, of which node; nothing while it goes on."""
+        node = read(each.name)
+        state = node["provision_state"]
+        is_under_way = state in ("cleaning", "servicing", f"{verb} wait", f"{verb} hold")
+        if node["reservation"] is None and not is_under_way:
+            is_done = state == each.state and _is_changed(each.node, node)
+            error = node["last_error"] or f"it is in {state}, with the old password"
+            ended[each.name] = None if is_done else error
+            for other in each.others if is_done else ():
+                if not _is_changed(other, read(_name(other))):
+                    ended[_name(other)] = (
+                        f"it does not share the login of {each.name}: correct its password in "
+                        "driver_info, and repeat"
+                    )
+        elif time.monotonic() > give_up_at:
+            ended[each.name] = f"it is in {state} after {limit_s:g} s"
+
     while left := [each for each in batch if each.name not in ended]:
         for each in left:
             try:
-                node = client.get(f"{path_of(each.name)}?fields={_PROGRESS}")
+                watch(each)
             except ApiError as exc:
-                ended[each.name] = str(exc)
-                continue
-            state = node["provision_state"]
-            is_under_way = state in ("cleaning", "servicing", f"{verb} wait", f"{verb} hold")
-            if node["reservation"] is None and not is_under_way:
-                is_done = state == each.state and _is_changed(each.node, node)
-                error = node["last_error"] or f"it is in {state}, with the old password"
-                ended[each.name] = None if is_done else error
-            elif time.monotonic() > give_up_at:
-                ended[each.name] = f"it is in {state} after {limit_s:g} s"
-        if len(ended) < len(batch):
+                ended[each.name] = f"cannot tell whether it was changed: {exc}"
+        if any(each.name not in ended for each in batch):
             time.sleep(_POLL_S)
-    for each in batch:
-        for other in each.others if ended[each.name] is None else ():
-            now = client.get(f"{path_of(_name(other))}?fields={_PROGRESS}")
-            if not _is_changed(other, now):
-                ended[_name(other)] = (
-                    f"it does not share the login of {each.name}: correct its password in "
-                    "driver_info, and repeat"
-                )
     return ended
+
+
+def _say(sentence: str) -> None:
+    click.echo(sentence, err=True)
 
 
 def _is_changed(before: Json, now: Json) -> bool:

@@ -16,7 +16,7 @@ import click
 
 from bloomery import errors
 from bloomery.cli import cloud, groups, plan_text, stacks, terminal
-from bloomery.cli.client import ApiError
+from bloomery.cli.client import ApiError, Outage
 from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
@@ -144,7 +144,7 @@ def events(find: Find, name: str, follow: bool) -> None:
     log = stacks.EventLog(client, stacks.path_of(stacks.get(client, name)))
     for each in log.new_events():
         _echo_event(each)
-    outage = stacks.Outage(lambda sentence: click.echo(sentence, err=True))
+    outage = Outage(lambda sentence: click.echo(sentence, err=True))
     try:
         while follow:
             time.sleep(POLL_S)

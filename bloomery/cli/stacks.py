@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ import rich.tree
 
 from bloomery import errors
 from bloomery.cli import terminal
-from bloomery.cli.client import ApiError, Client
+from bloomery.cli.client import ApiError, Client, Outage
 
 DEPTH: Final = 10  # of nested stacks that are read
 NOT_BEGUN: Final = "INIT_COMPLETE"
@@ -128,28 +128,6 @@ class EventLog:
         path = f"{self._path}/events?nested_depth={DEPTH}&{query}"
         events: list[Json] = self._client.get(path)["events"]
         return events
-
-
-class Outage:
-    """Tolerate a service that does not answer for a while, and report each outage once."""
-
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say = say
-        self._is_reported = False
-
-    def tolerate(self, exc: ApiError) -> None:
-        """Raise refusals of the service itself."""
-        answer = exc.facts["answer"]
-        if answer is not None and answer < _SERVER_FAULT:
-            raise exc
-        if not self._is_reported:
-            self._say(f"the service does not answer, and is asked again: {exc.facts['reason']}")
-        self._is_reported = True
-
-    def end(self) -> None:
-        if self._is_reported:
-            self._say("the service answers again")
-        self._is_reported = False
 
 
 def document(client: Client, path: str) -> Json:

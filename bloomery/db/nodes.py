@@ -505,8 +505,8 @@ def list_with_info(
         _T.reservation.is_(None),
         _T.driver_internal_info.contains(f'"{key}"', autoescape=True),
     )
-    found = [(RingKey(*ring), rows.load(info)) for *ring, info in conn.execute(query)]
-    return [(ring, info) for ring, info in found if key in info]
+    pairs = [(RingKey(*ring), rows.load(info)) for *ring, info in conn.execute(query)]
+    return [(ring, info) for ring, info in pairs if key in info]
 
 
 def list_waiting(

@@ -132,9 +132,9 @@ class RedfishClient:
             self._auth.authenticate()
             return kept
         url = urllib.parse.urljoin(self._account.address, self._account.root)
-        known = self._root and zlib.decompress(self._root)
+        document = self._root and zlib.decompress(self._root)
         try:
-            root = self._parse_root(url, known)
+            root = self._parse_root(url, document)
         except sushy_errors.AccessError as refusal:
             root = self._parse_root(url, self._read_closed_root(url, refusal))
         if self._root is None:
@@ -142,10 +142,10 @@ class RedfishClient:
         self._objects[_ROOT] = root
         return root
 
-    def _parse_root(self, url: str, known: bytes | None) -> Any:
-        """Return sushy's root, logged in; from ``known`` where that is its document."""
+    def _parse_root(self, url: str, document: bytes | None) -> Any:
+        """Return sushy's root, logged in; from ``document`` where that is its document."""
         account = self._account
-        with self.wire.knowing(url, known):
+        with self.wire.knowing(url, document):
             return sushy.Sushy(
                 account.address, root_prefix=account.root, connector=self._connector,
                 auth=self._auth,

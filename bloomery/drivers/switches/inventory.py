@@ -120,30 +120,30 @@ class Inventory:
 
     def _switch(self, section: str, values: Mapping[str, str]) -> Switch:
         name = section.removeprefix(_PREFIX).strip()
-        known: dict[str, Any] = {key: value.strip() for key, value in values.items()}
-        if unknown := sorted(known.keys() - _KEYS):
+        fields: dict[str, Any] = {key: value.strip() for key, value in values.items()}
+        if unknown := sorted(fields.keys() - _KEYS):
             LOG.warning(
                 "switch %s: its keys %s have no effect; known are %s",
                 name, ", ".join(unknown), ", ".join(sorted(_KEYS)),
             )  # fmt: skip
-        known = {key: value for key, value in known.items() if key in _KEYS}
-        if not known.get("address"):
+        fields = {key: value for key, value in fields.items() if key in _KEYS}
+        if not fields.get("address"):
             raise errors.InvalidParameterValue(reason=f"switch {name} has no address: write it")
         try:
-            for key in known.keys() & set(_FLAGS):
-                known[key] = parsing.boolean(known[key], strict=True)
-            if "port" in known:
-                known["port"] = int(known["port"])
+            for key in fields.keys() & set(_FLAGS):
+                fields[key] = parsing.boolean(fields[key], strict=True)
+            if "port" in fields:
+                fields["port"] = int(fields["port"])
         except ValueError:
             raise errors.InvalidParameterValue(
                 reason=f"switch {name} has an unfit value: {', '.join(_FLAGS)} are true or false, "
                 "and port is a number",
             ) from None
-        if "allowed_vlans" in known:
+        if "allowed_vlans" in fields:
             what = f"allowed_vlans of switch {name}"
-            known["allowed_vlans"] = parse_vlans(known["allowed_vlans"], what)
-        known["mac_address"] = known.get("mac_address", "").lower()
-        switch = Switch(name=name, **known)
+            fields["allowed_vlans"] = parse_vlans(fields["allowed_vlans"], what)
+        fields["mac_address"] = fields.get("mac_address", "").lower()
+        switch = Switch(name=name, **fields)
         if switch.driver_type not in self._drivers:
             raise errors.InvalidParameterValue(
                 reason=f"driver_type {switch.driver_type} of switch {name} is not one of "

@@ -46,8 +46,8 @@ def parse(text: str, what: str) -> Port:
     """Return the network of an option or of driver_info.  Raises InvalidParameterValue."""
     mode, *parts = text.split("/")
     values: dict[str, Any] = dict(part.partition("=")[::2] for part in parts)
-    native, known = values.get("native_vlan", ""), {"native_vlan", "allowed_vlans"}
-    if values.keys() - known or not native.isdigit():
+    native, keys = values.get("native_vlan", ""), {"native_vlan", "allowed_vlans"}
+    if values.keys() - keys or not native.isdigit():
         raise _unfit(what, f"{text!r} is not of the form {_FORM}")
     values["native_vlan"] = int(native)
     if "allowed_vlans" in values:

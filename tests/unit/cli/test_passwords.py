@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.cli import passwords
+from bloomery.cli.client import ApiError
 
 
 def node(name, state="manageable", address="https://bmc-1", user="admin", **more):
@@ -40,3 +41,45 @@ def test_each_login_is_changed_once(nodes, planned, refused):
     assert [(each.name, [o["name"] for o in each.others]) for each in rotations] == planned
     assert set(refusals) == set(refused)
     assert all(text in refusals[name] for name, text in refused.items())
+
+
+class Service:
+    """Answers as ``answers`` says, one for each look at a node; an int is its refusal."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def post(self, _path, body):
+        return {"results": [{"node": name, "error": None} for name in body["nodes"]]}
+
+    def get(self, _path):
+        answer = self.answers.pop(0)
+        if isinstance(answer, int):
+            raise ApiError(reason="it stumbles", answer=answer or None)
+        return answer
+
+
+GOING_ON = {"provision_state": "cleaning", "reservation": "host", "last_error": None,
+            "driver_internal_info": {}}  # fmt: skip
+CHANGED = {"provision_state": "manageable", "reservation": None, "last_error": None,
+           "driver_internal_info": {"bmc_other_login": "sealed"}}  # fmt: skip
+NO_ANSWER = 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "limit_s", "error"),
+    [
+        ([GOING_ON, CHANGED], 60, None),
+        ([GOING_ON, NO_ANSWER, NO_ANSWER, GOING_ON, CHANGED], 60, None),
+        ([503, CHANGED], 60, None),
+        ([NO_ANSWER], -1, "cannot tell whether it was changed: it stumbles"),
+        ([403], 60, "cannot tell whether it was changed: it stumbles"),
+        ([GOING_ON], -1, "it is in cleaning after -1 s"),
+    ],
+)
+def test_a_service_that_restarts_ends_no_watch(monkeypatch, answers, limit_s, error):
+    monkeypatch.setattr(passwords, "_POLL_S", 0)
+    (rotation,), _ = passwords.plan([node("a")])
+    service = Service(*answers)
+    assert passwords._run(service, [rotation], None, limit_s) == {"a": error}
+    assert service.answers == []
