@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 122_708,  # switches, webhooks, passwords and logs of BMCs
-    "lines of the tests": 143_050,  # the same
+    "lines of the product": 122_720,  # switches, webhooks, passwords and logs of BMCs
+    "lines of the tests": 143_077,  # the same
     "lines of bloomery": 3758,  # secrets are compared by digests
     "lines of bloomery/api": 8625,  # a node is forgotten
     "lines of bloomery/cli": 9247,  # the api's and the engine's commands have a file of their own
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_526,  # logs of failures, retries, forgotten nodes
     "lines of bloomery/conf": 1948,  # options of retries
     "lines of bloomery/db": 9286,  # a node and its parked flow in one statement
-    "lines of bloomery/drivers": 19_866,  # switches, webhooks, passwords and logs of BMCs
+    "lines of bloomery/drivers": 19_878,  # switches, webhooks, passwords and logs of BMCs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
@@ -50,7 +50,7 @@ LIMITS = {
     "files of the product": 731,  # the api's and the engine's commands
     "functions": 8026,  # the same as for lines
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 541,  # the same
+    "one-caller helpers": 542,  # the same
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 317,

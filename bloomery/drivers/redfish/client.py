@@ -29,6 +29,7 @@ Json: TypeAlias = dict[str, Any]
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _WANTS_ETAG: Final = (412, 428)
+_CHANGE_FIRST: Final = "PasswordChangeRequired"  # part of a message id
 _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttributeError)
 _OBJECTS: Final = "sushy's objects"  # a key of the wire's ``reads``
 _ROOT: Final = ""  # a key of them, where systems have their path
@@ -98,9 +99,12 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
         """Return whether the credential is refused, and not only this request.
 
         A session, or the first document that needs a login, must be refused.  401 is also the
-        answer of some BMCs to one action for which a right or a licence is missing.
+        answer of some BMCs to one action for which a right or a licence is missing.  A password
+        that must be changed is the right one.
         """
         wire = self._session
+        if _CHANGE_FIRST in str(exc):
+            return False
         if wire.shows is None:
             return exc.status_code in (_UNAUTHORIZED, _FORBIDDEN)
         if exc.status_code == _FORBIDDEN:

@@ -84,39 +84,45 @@ class Limits:
 
 
 def explain(
-    exc: BaseException, limits: Limits, waited_s: float, *, is_reading: bool, may_be_tls: bool
+    exc: BaseException,
+    limits: Limits,
+    waited_s: float,
+    *,
+    is_reading: bool,
+    may_be_tls: bool,
+    handled: BaseException | None = None,
 ) -> NoAnswer:
     """Return the reason for a missing answer, with the limit that was reached.
 
-    ``may_be_tls``: plain HTTP is used at a BMC that has accepted no login yet.
+    ``may_be_tls``: plain HTTP is used at a BMC that has accepted no login yet.  ``handled``: an
+    earlier error that the caller is handling, which is the context of ``exc`` and not its cause.
     """
+    why = _innermost(exc, handled)
     match exc:
         case urllib3_errors.SSLError():
-            return no_tls(_innermost(exc))
+            return no_tls(why)
         case urllib3_errors.NewConnectionError():
-            return NoAnswer(_innermost(exc))
+            return NoAnswer(why)
         case urllib3_errors.ConnectTimeoutError():
             limit = limits.connect
             return NoAnswer(f"no connection within {limit}", was_cut_short=limit.is_cut_short)
         case urllib3_errors.ReadTimeoutError():
             limit = limits.reached(waited_s)
-            why = f"it accepted the connection and gave no answer within {limit}"
-            return NoAnswer(why, was_cut_short=limit.is_cut_short)
+            text = f"it accepted the connection and gave no answer within {limit}"
+            return NoAnswer(text, was_cut_short=limit.is_cut_short)
         case TimeoutError():
             limit = Limit(limits.all_s, limits.conf.read_timeout, "[bmc]call_timeout")
-            why = f"its answer did not end within {limit}"
-            return NoAnswer(why, was_cut_short=limit.is_cut_short)
-        case urllib3_errors.ProtocolError() if (
-            fetching.explain_mismatch(_innermost(exc)) == ONLY_TLS
-        ):
+            text = f"its answer did not end within {limit}"
+            return NoAnswer(text, was_cut_short=limit.is_cut_short)
+        case urllib3_errors.ProtocolError() if fetching.explain_mismatch(why) == ONLY_TLS:
             return NoAnswer(f"{ONLY_TLS}: write https:// in driver_info/redfish_address")
         case urllib3_errors.ProtocolError(args=(_, RemoteDisconnected())) if may_be_tls:
             hint = "if the BMC speaks TLS there, use https:// in driver_info/redfish_address"
-            return NoAnswer(f"{_innermost(exc)}; {hint}")
+            return NoAnswer(f"{why}; {hint}")
         case urllib3_errors.ProtocolError() if is_reading:
-            return NoAnswer(f"its answer broke off ({_innermost(exc)})")
+            return NoAnswer(f"its answer broke off ({why})")
         case _:
-            return NoAnswer(_innermost(exc))
+            return NoAnswer(why)
 
 
 def no_tls(why: str) -> NoAnswer:
@@ -138,13 +144,13 @@ def no_tls(why: str) -> NoAnswer:
     )
 
 
-def _innermost(exc: BaseException) -> str:
-    """Return the message of the innermost wrapped error."""
+def _innermost(exc: BaseException, handled: BaseException | None) -> str:
+    """Return the message of the innermost wrapped error, which ``handled`` is not."""
     seen = exc
     for _ in range(8):
         wrapped = (getattr(seen, "reason", None), *seen.args, seen.__context__)
         inside = next((e for e in wrapped if isinstance(e, BaseException)), None)
-        if inside is None:
+        if inside is None or inside is handled:
             break
         seen = inside
     if isinstance(seen, ssl.SSLCertVerificationError):

@@ -15,6 +15,7 @@ import json as json_codec
 import logging
 import re
 import ssl
+import sys
 import threading
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -345,7 +346,7 @@ class Wire:
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
         """Send a request and read its answer, on as many connections as the BMC gets calls."""
-        call, response = self.call, None
+        call, response, handled = self.call, None, sys.exception()
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
             raise NoAnswer("no time was left for another request", was_cut_short=True)
@@ -376,6 +377,7 @@ class Wire:
                 waited_s,
                 is_reading=response is not None,
                 may_be_tls=self._origin[0] == "http" and not self.is_proven,
+                handled=handled,
             ) from None
         finally:
             if response is not None:

@@ -323,6 +323,33 @@ def test_a_new_bmc_may_give_no_session_before_the_change(make_site, new_machine)
     assert new_machine.bmc.must_change == set()
 
 
+@pytest.mark.parametrize("kind", [{"kind": "status", "status": 503}, {"kind": "reset"}], ids=str)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/Sessions$"),
+        ("GET", "/Systems"),
+        ("PATCH", "/Accounts/"),
+        ("GET", "/redfish/v1/$"),
+    ],
+)
+def test_a_new_bmc_that_fails_twice_is_managed_by_the_third_order(
+    make_site, new_machine, kind, method, path
+):
+    stage = stage_with(make_site, change_factory_password=True)
+    node = enrol(stage, new_machine)
+    new_machine.bmc.faults.add(**kind, method=method, path=path, times=2)
+    sentences = []
+    while stage.show(node)["provision_state"] == "enroll" and len(sentences) < 3:
+        stage.ask(node, "manage")
+        stage.site.wait_for_state(node, "enroll", "manageable")
+        stage.wait_until_free(node)
+        sentences.append(str(stage.show(node)["last_error"]))
+    assert sentences[-1] == "None"
+    assert not any("PasswordChangeRequired" in sentence for sentence in sentences)
+    assert new_machine.bmc.must_change == set()
+
+
 def test_a_busy_bmc_is_sent_no_wrong_password(stage, machine, node):
     machine.bmc.faults.add(kind="status", status=503, headers={"Retry-After": "1"}, **PATCH)
     assert clean(stage, node, step(password=OWN))["last_error"] is None
