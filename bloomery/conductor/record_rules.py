@@ -82,17 +82,7 @@ def _change_port(
                 f'{errors.name_of(node)} is in state "{node.provision_state}": only in '
                 f"{', '.join(_WIRING_STATES)}, or in maintenance",
             )
-        own, new = (
-            extra.get("switchport") for extra in (port.extra, changed.get("extra", port.extra))
-        )
-        is_in_use = node.provision_state not in (*_WIRING_STATES, State.AVAILABLE)
-        if own != new and is_in_use and node.network_interface == "ironic-networking":
-            raise errors.Conflict(
-                reason=f"cannot change extra.switchport of port {port.uuid} while node "
-                f'{errors.name_of(node)} is in state "{node.provision_state}": set the node to '
-                "maintenance first; the new network comes with the next deployment, or with a VIF "
-                "that is attached to the port (baremetal node vif attach --port-uuid)",
-            )
+        _keep_network(node, port, changed.get("extra", port.extra))
     for name, value in changed.items():
         setattr(port, name, value)
     if changed.keys() & {"portgroup_uuid", "physical_network", "pxe_enabled"}:
@@ -129,11 +119,29 @@ def _require_group(conn: sa.Connection, port: Port) -> None:
 
 def _destroy_port(node: Node, port: Port) -> None:
     """Refuse to delete a port with a VIF outside of maintenance."""
-    if port.internal_info.get("tenant_vif_port_id") and not node.maintenance:
+    if node.maintenance:
+        return
+    if port.internal_info.get("tenant_vif_port_id"):
         raise errors.Conflict(
             reason=f"cannot delete port {port.uuid}: a VIF is attached to it; detach it first, "
             "or set the node to maintenance",
         )
+    _keep_network(node, port, {})
+
+
+def _keep_network(node: Node, record: Port | Portgroup, extra: Json) -> None:
+    """Refuse an ``extra`` with another network than the switches of a node in use have."""
+    noun, key = ("port", "switchport") if isinstance(record, Port) else ("port group", "lag")
+    is_in_use = node.provision_state not in (*_WIRING_STATES, State.AVAILABLE)
+    is_kept = record.extra.get(key) == extra.get(key)
+    if is_kept or not is_in_use or node.network_interface != "ironic-networking":
+        return
+    raise errors.Conflict(
+        reason=f"cannot change extra.{key} of {noun} {record.uuid} while node "
+        f'{errors.name_of(node)} is in state "{node.provision_state}": set the node to '
+        "maintenance first; the new network comes with the next deployment, or with a VIF that is "
+        f"attached to the {noun} (baremetal node vif attach --{noun.replace(' ', '')}-uuid)",
+    )
 
 
 def _create_portgroup(context: Context, _conn: sa.Connection, group: Portgroup) -> None:
@@ -145,6 +153,9 @@ def _change_portgroup(
     context: Context, conn: sa.Connection, node: Node, group: Portgroup, changed: Json
 ) -> None:
     """Check a change of a port group, and move its ports to a new physical network."""
+    if not node.maintenance:
+        is_renamed = changed.get("name", group.name) != group.name  # its LAG has the group's name
+        _keep_network(node, group, {} if is_renamed else changed.get("extra", group.extra))
     members: list[Port] = records.list_where(conn, PORT, portgroup_uuid=group.uuid)
     if "node_uuid" in changed:
         target = changed["node_uuid"]

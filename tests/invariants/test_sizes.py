@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 122_720,  # switches, webhooks, passwords and logs of BMCs
-    "lines of the tests": 143_077,  # the same
+    "lines of the product": 122_731,  # switches, webhooks, passwords and logs of BMCs
+    "lines of the tests": 143_103,  # the same
     "lines of bloomery": 3758,  # secrets are compared by digests
     "lines of bloomery/api": 8625,  # a node is forgotten
     "lines of bloomery/cli": 9247,  # the api's and the engine's commands have a file of their own
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
-    "lines of bloomery/conductor": 11_526,  # logs of failures, retries, forgotten nodes
+    "lines of bloomery/conductor": 11_537,  # logs, retries, forgotten nodes, kept LAGs
     "lines of bloomery/conf": 1948,  # options of retries
     "lines of bloomery/db": 9286,  # a node and its parked flow in one statement
     "lines of bloomery/drivers": 19_878,  # switches, webhooks, passwords and logs of BMCs
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
     "files of the product": 731,  # the api's and the engine's commands
-    "functions": 8026,  # the same as for lines
+    "functions": 8027,  # the same as for lines
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 542,  # the same
     "moves of get": 36,  # the table is called where Pecan searched controllers

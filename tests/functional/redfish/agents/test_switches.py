@@ -178,14 +178,40 @@ def test_vifs_of_an_active_node_move_its_ports(stage, node, switches):
     assert moves(switches) == [["VLAN 16"], []]
 
 
-def test_the_network_of_a_node_in_use_changes_in_maintenance_alone(stage, node, switches):
+ORDERS_OF_WIRES = {
+    "network of a port": ("PATCH", "ports", "/extra/switchport/native_vlan", 101),
+    "port with a network": ("DELETE", "ports", None, None),
+    "LAG of a port group": ("PATCH", "portgroups", "/extra/lag/native_vlan", 101),
+    "name of a LAG": ("PATCH", "portgroups", "/name", "bond1"),
+}
+
+
+@pytest.mark.parametrize(("method", "noun", "path", "value"), ORDERS_OF_WIRES.values(),
+                         ids=ORDERS_OF_WIRES)  # fmt: skip
+def test_the_wires_of_a_node_in_use_change_in_maintenance_alone(
+    stage, node, method, noun, path, value
+):
+    lag = {"mode": "access", "native_vlan": 100, "aggregation_mode": "lacp"}
+    group = {"node_uuid": node, "name": "bond0", "extra": {"lag": lag}}
+    made = stage.api.post("/v1/portgroups", group).json
+    ports = stage.api.get("/v1/ports").json["ports"]
+    (port,) = (each for each in ports if each["address"] == MAC)
+    record = f"/v1/{noun}/{(port if noun == 'ports' else made)['uuid']}"
+    patch = None if path is None else [{"op": "replace", "path": path, "value": value}]
+    stage.site.set(node, provision_state="active")
+    refusal = stage.api.ask(method, record, patch)
+    assert refusal.status == 409
+    assert "set the node to maintenance first" in str(refusal.json)
+    harmless = [{"op": "add", "path": "/extra/note", "value": "blue cable"}]
+    assert stage.api.patch(record, harmless).status == 200
+    stage.site.set(node, maintenance=True)
+    assert stage.api.ask(method, record, patch).status in (200, 204)
+
+
+def test_a_vif_brings_the_network_that_changed_in_maintenance(stage, node, switches):
     (port,) = (p for p in stage.api.get("/v1/ports").json["ports"] if p["address"] == MAC)
     patch = [{"op": "replace", "path": "/extra/switchport/native_vlan", "value": 101}]
-    stage.site.set(node, provision_state="active")
-    refusal = stage.api.patch(f"/v1/ports/{port['uuid']}", patch)
-    assert refusal.status == 409
-    assert "baremetal node vif attach --port-uuid" in str(refusal.json)
-    stage.site.set(node, maintenance=True)
+    stage.site.set(node, provision_state="active", maintenance=True)
     assert stage.api.patch(f"/v1/ports/{port['uuid']}", patch).status == 200
     named = {"id": "blue", "port_uuid": port["uuid"]}
     assert stage.api.post(f"/v1/nodes/{node}/vifs", named).status == 204
