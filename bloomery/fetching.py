@@ -10,6 +10,7 @@ the connection ends at its deadline.
 
 from __future__ import annotations
 
+import functools
 import http.client
 import io
 import ipaddress
@@ -151,8 +152,17 @@ def signed(
 def tls_context(trust: bool | str) -> ssl.SSLContext:
     """Return a context for the system's CAs, for a file or folder of others, or for none: False.
 
+    Callers share it and leave it as it is: to read the system's CAs takes 20 ms of CPU.
     Raises OSError for a path without certificates.
     """
+    system = ssl.get_default_verify_paths()
+    paths = (trust,) if isinstance(trust, str) else (system.cafile, system.capath) if trust else ()
+    return _tls_context(trust, tuple(Path(path).stat().st_mtime_ns for path in paths if path))
+
+
+@functools.lru_cache(maxsize=64)
+def _tls_context(trust: bool | str, _changed_at: tuple[int, ...]) -> ssl.SSLContext:
+    """Return a context; changed files are read again."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if isinstance(trust, str):
         context.load_verify_locations(**{"capath" if Path(trust).is_dir() else "cafile": trust})
@@ -215,7 +225,7 @@ class Connection(http.client.HTTPConnection):
         self._timer.daemon = True
         self._timer.start()
         if self._secure:
-            context = self._context or ssl.create_default_context()
+            context = self._context or tls_context(trust=True)
             self.sock = context.wrap_socket(tcp, server_hostname=self.host)
         else:
             self.sock = tcp

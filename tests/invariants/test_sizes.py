@@ -14,9 +14,9 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 122_731,  # switches, webhooks, passwords and logs of BMCs
-    "lines of the tests": 143_103,  # the same
-    "lines of bloomery": 3758,  # secrets are compared by digests
+    "lines of the product": 122_741,  # switches, webhooks, passwords and logs of BMCs
+    "lines of the tests": 143_143,  # the same
+    "lines of bloomery": 3768,  # secrets compared by digests, shared TLS contexts
     "lines of bloomery/api": 8625,  # a node is forgotten
     "lines of bloomery/cli": 9247,  # the api's and the engine's commands have a file of their own
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
     "files of the product": 731,  # the api's and the engine's commands
-    "functions": 8027,  # the same as for lines
+    "functions": 8028,  # the same as for lines
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 542,  # the same
+    "one-caller helpers": 543,  # the same
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 317,
