@@ -93,6 +93,16 @@ class Redfish:
     firmware_update_resource_validation_timeout: int = option(
         480, "seconds for these answers; 0: none are waited for", least=0
     )
+    firmware_update_bmc_version_check_interval: int = option(
+        30, "maximum seconds between two looks for the new version of an updated BMC", least=0
+    )
+    firmware_update_nic_starting_wait: int = option(
+        30, "seconds for the update of a network adapter to start, before the machine restarts",
+        least=0,
+    )  # fmt: skip
+    firmware_update_wait_unresponsive_bmc: int = option(
+        0, "seconds to rest after the update of a BMC, unless the step or the node says", least=0
+    )
     enable_verify_bmc_clock: bool = option(
         False, "set the clock of a BMC that differs by more than a second, at the verb manage"
     )

@@ -29,21 +29,24 @@ from bloomery.outcome import DONE, Again, Done, Outcome
 Json: TypeAlias = dict[str, Any]
 
 _MEMORY: Final = "redfish_firmware"
+_KEYS: Final = ("component", "url", "checksum", "wait", "version")  # of an entry
 _COMPONENTS: Final = ("bios", "bmc")
 _NIC: Final = "nic:"  # before the serial number or Id of a network adapter
 _FIRST_POLL_S: Final = 1.0
 _START_S: Final = 30.0  # a task not started by then needs a restart of the machine
 _MOST_ORDERS: Final = 3  # orders with a 5xx as answer
 _LONGEST_WAIT_S: Final = 24 * 3600
+_LONGEST_VERSION: Final = 255
 _ALGORITHMS: Final = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 _FETCH_TIMEOUT: Final = urllib3.Timeout(connect=10, read=30)
 _MOST_FETCH_S: Final = 600.0
+_REST: Final = "firmware_update_unresponsive_bmc_wait"  # of driver_info, as in Ironic
 _CHUNK: Final = 1 << 20
 _ACTION: Final = "#UpdateService.SimpleUpdate"
 _UPDATE_ARGS: Final = {
     "settings": {
-        "description": "list of {component, url, checksum, wait}, in this order; the last two, "
-        "of the file and in seconds, may be left out",
+        "description": "list of {component, url, checksum, wait, version}, in this order; the last "
+        "three, of the file, in seconds, and to read afterwards, may be left out",
         "required": True,
     },
 }
@@ -68,6 +71,10 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
         entries = steps.checked_entries("settings", settings, ("component", "url"))
         for entry in entries:
             name = entry["component"]
+            if unknown := sorted(entry.keys() - set(_KEYS)):
+                raise errors.InvalidParameterValue(
+                    reason=f"settings: an entry takes {', '.join(_KEYS)}, and no {unknown[0]}",
+                )
             if name not in _COMPONENTS and name.removeprefix(_NIC) in ("", name):
                 raise errors.InvalidParameterValue(
                     reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and {_NIC}NAME, "
@@ -78,6 +85,12 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
             if type(wait_s) not in (int, float) or not 0 <= wait_s <= _LONGEST_WAIT_S:
                 raise errors.InvalidParameterValue(
                     reason=f"settings: wait takes seconds, from 0 to {_LONGEST_WAIT_S}",
+                )
+            version = entry.get("version", "any")
+            if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
+                raise errors.InvalidParameterValue(
+                    reason="settings: version takes a text of 1 to "
+                    f"{_LONGEST_VERSION} characters, as the BMC shows it",
                 )
         try:
             return _Update(self, task, entries).run()
@@ -95,12 +108,18 @@ def _own_components(system: Any) -> tuple[Any, list[Json]]:
     """Return the manager, None without one, and the versions of ``bios`` and ``bmc``."""
     versions: list[Json] = []
     if system.bios_version:
-        versions.append({"component": "bios", "current_version": system.bios_version})
+        version = {"component": "bios", "current_version": system.bios_version}
+        versions.append(version | {"vendor": system.manufacturer, "model": _model(system)})
     manager = next(reading.managers(system), None)
     if manager is not None and manager.firmware_version:
         version = {"component": "bmc", "current_version": manager.firmware_version}
         versions.append(version | {"model": manager.model})
     return manager, versions
+
+
+def _model(system: Any) -> str | None:
+    model = system.json.get("Model")
+    return model if isinstance(model, str) else None
 
 
 def _adapters(system: Any) -> Iterator[Json]:
@@ -130,10 +149,10 @@ def _version(system: Any, component: str) -> str | None:
 class _Update:
     """A running step; ``driver_internal_info`` stores its position.
 
-    ``done``: the number of updated components.  ``until``: the deadline of the current one.
-    ``now``: None before it begins, then its version ``before``, the BMC's older ``tasks``, the
-    number of ``orders``, the ``monitor`` of its task, and the next ``stage``.  The position of
-    another ``flow`` is continued until its deadline.
+    ``done``: the number of updated components.  ``left``: those that had the version before.
+    ``until``: the deadline of the current one.  ``now``: None before it begins, then its version
+    ``before``, the BMC's older ``tasks``, the number of ``orders``, the ``monitor`` of its task,
+    and the next ``stage``.  The position of another ``flow`` is continued until its deadline.
     """
 
     def __init__(
@@ -168,7 +187,8 @@ class _Update:
                 return outcome
             self._task.save()
         rows = self._access.read(self._task, components)
-        flashed = {entry["component"] for entry in self._entries}
+        left = self._memory.get("left", ())
+        flashed = {entry["component"] for entry in self._entries}.difference(left)
         del self._task.node.driver_internal_info[_MEMORY]
         for row in rows:
             if row["component"] in flashed:
@@ -193,8 +213,6 @@ class _Update:
     def _begin(self) -> Outcome | None:
         """Read the version and the BMC's tasks before the first order."""
         entry = self._entry
-        if entry.get("checksum") is not None:
-            _check_content(entry["url"], entry["checksum"])
         version, listed = self._access.read(
             self._task, lambda system: (_version(system, self._component), tasks.listed(system))
         )
@@ -203,6 +221,12 @@ class _Update:
                 reason=f"its BMC shows no version of {self._component}; GET firmware lists what it "
                 "shows",
             )
+        if version is not None and version == entry.get("version"):
+            self._memory["left"] = [*self._memory.get("left", ()), self._component]
+            self._memory["done"] += 1
+            return None
+        if entry.get("checksum") is not None:
+            _check_content(entry["url"], entry["checksum"])
         self._memory["now"] = {
             "before": version, "tasks": listed, "orders": 0, "monitor": None, "stage": "ask",
             "was_off": self._task.node.power_state == PowerState.OFF,
@@ -248,7 +272,9 @@ class _Update:
         return tasks.find_own(system, self._now["tasks"], _action(system)["target"])
 
     def _follow(self, monitor: str | None) -> None:
-        self._now.update(monitor=monitor, stage="poll", starts_by=_later(_START_S))
+        is_nic, conf = self._component.startswith(_NIC), self._conf
+        start_s = conf.firmware_update_nic_starting_wait if is_nic else _START_S
+        self._now.update(monitor=monitor, stage="poll", starts_by=_later(start_s))
 
     def _poll(self) -> Outcome | None:
         """Poll the task; a BMC that updates itself may be silent."""
@@ -331,8 +357,12 @@ class _Update:
             if version is None and now["before"] is not None:
                 now["answers"] = 0
         if now["answers"] >= required:
+            try:
+                self._check_version(self._entry.get("version"))
+            except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+                return self._tolerate(exc)
             now["stage"] = "switch off" if now["was_off"] else "wait"
-            now["waits_until"] = _later(self._entry.get("wait", 0))
+            now["waits_until"] = _later(self._entry.get("wait", self._usual_rest_s()))
             return None
         progress = f"its BMC has shown it {now['answers']} of {required} times in a row"
         if _is_past(now["validates_by"]):
@@ -344,6 +374,21 @@ class _Update:
             after_s=float(max(conf.firmware_update_validation_interval, 0.1)),
             reason=f"{self._component} is updated: {progress}",
         )
+
+    def _check_version(self, expected: str | None) -> None:
+        """Raise StepFailure unless the BMC shows this version: its word is no proof."""
+        component = self._component
+        if expected is None:
+            return
+        version = self._access.read(self._task, lambda system: _version(system, component))
+        if version != expected:
+            state = "shows no version" if version is None else f"is {version}"
+            if version is not None and version == self._now["before"]:
+                state = f"is still {version}"
+            raise errors.StepFailure(
+                reason=f"the BMC reported the end of the update, and {component} {state}, "
+                f"not {expected}",
+            )
 
     def _tolerate(self, exc: errors.Failure) -> Again:
         """Wait for a restarting BMC, which is silent and then lacks documents.  Raises ``exc``."""
@@ -373,12 +418,28 @@ class _Update:
         self._memory.update(done=self._memory["done"] + 1, now=None)
         return None
 
+    def _usual_rest_s(self) -> float:
+        """Return the rest after a BMC, by the node or the option.  Raises InvalidParameterValue."""
+        if self._component != "bmc":
+            return 0
+        rest_s = self._task.driver_info.get(_REST, self._conf.firmware_update_wait_unresponsive_bmc)
+        try:
+            if 0 <= (seconds := float(rest_s)) <= _LONGEST_WAIT_S:
+                return seconds
+        except (TypeError, ValueError):
+            pass
+        raise errors.InvalidParameterValue(
+            reason=f"driver_info/{_REST} takes seconds, from 0 to {_LONGEST_WAIT_S}",
+        )
+
     def _again(self, why: str, least_s: float = 0) -> Again:
         """Return a pause that grows with the time spent."""
         limit_s = self._conf.firmware_update_overall_timeout
         left_s = (datetime.fromisoformat(self._memory["until"]) - clock.now()).total_seconds()
         pause_s = _FIRST_POLL_S + max(limit_s - left_s, 0) / 4
         longest_s = float(self._conf.firmware_update_status_interval)
+        if self._component == "bmc" and self._now["stage"] == "settle":
+            longest_s = max(self._conf.firmware_update_bmc_version_check_interval, 0.1)
         return Again(
             after_s=max(least_s, min(longest_s, pause_s)),
             reason=f"the BMC updates {self._component}: {why}",

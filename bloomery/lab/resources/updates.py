@@ -1,6 +1,7 @@
 """/UpdateService: firmware versions, and updates as tasks.
 
-The new version is the image's file name; one with "bad" in it fails.  BIOS and NIC with "boot" in
+The new version is the image's file name; one with "bad" in it fails, and one with "ignored" ends
+well and changes nothing.  BIOS and NIC with "boot" in
 their name run after the next boot; a BMC update restarts the BMC.
 """
 
@@ -83,7 +84,7 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
     def apply() -> None:
         if "bad" in version:
             raise Refusal(500, f"cannot verify {body['ImageURI']}")
-        for system, part in parts:
+        for system, part in parts if "ignored" not in version else ():
             waits = part != "BMC" and "boot" in version
             (system.firmware_next if waits else system.firmware)[part] = version
             system.note(f"{'next ' if waits else ''}{part} firmware is {version}")

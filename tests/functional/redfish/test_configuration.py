@@ -436,6 +436,33 @@ def test_a_bmc_without_updates_says_so(flashing, target) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("2.1", None),
+        ("2.1-ignored", "and bios is still 2.0.0, not 2.1"),
+        ("2.2", "and bios is 2.2, not 2.1"),
+    ],
+)
+def test_a_version_is_believed_once_the_bmc_shows_it(flashing, target, file, reason) -> None:
+    node = manageable(flashing, target)
+    ended = clean(flashing, node, update(("bios", f"{FILES}/{file}", {"version": "2.1"})))
+    assert (ended["last_error"] is None) == (reason is None)
+    assert (reason or "") in (ended["last_error"] or "")
+    assert "redfish_firmware" not in ended["driver_internal_info"]
+
+
+def test_a_version_that_runs_already_is_not_written_again(flashing, target) -> None:
+    node = manageable(flashing, target)
+    entries = [(name, f"{FILES}/{name}-9", {"version": v}) for name, v in
+               (("bmc", "1.0.0"), ("bios", "2.0.0"))]  # fmt: skip
+    ended = clean(flashing, node, update(*entries))
+    assert (ended["last_error"], target.bmc.tasks) == (None, {})
+    bios = versions(flashing, node)["bios"]
+    assert (bios["vendor"], bios["model"]) == ("Lab", "Simulated")
+    assert bios["last_version_flashed"] is None
+
+
+@pytest.mark.parametrize(
     ("entry", "told"),
     [
         (("nic", f"{FILES}/2.1"), "redfish updates bios, bmc and nic:NAME, not nic"),
@@ -444,6 +471,9 @@ def test_a_bmc_without_updates_says_so(flashing, target) -> None:
         (("bios", f"{FILES}/2.1", {"checksum": "md5:1"}), "checksum takes the digits of md5"),
         (("bios", f"{FILES}/2.1", {"wait": -1}), "wait takes seconds"),
         (("bios", f"{FILES}/2.1", {"wait": "1"}), "wait takes seconds"),
+        (("bios", f"{FILES}/2.1", {"version": 2.1}), "version takes a text"),
+        (("bios", f"{FILES}/2.1", {"version": ""}), "version takes a text"),
+        (("bios", f"{FILES}/2.1", {"verison": "2.1"}), "and no verison"),
     ],
 )
 def test_what_cannot_be_flashed_is_refused(flashing, target, entry, told) -> None:

@@ -143,7 +143,9 @@ def test_bios_settings_come_with_what_the_registry_says(conf, task):
 def test_firmware_is_that_of_bios_bmc_and_network_adapters(conf, task):
     found = RedfishFirmware(conf).cache_firmware_components(task).result["firmware"]
     assert found == [
-        {"component": "bios", "current_version": "2.0.0"},
+        {
+            "component": "bios", "current_version": "2.0.0", "vendor": "Lab", "model": "Simulated",
+        },
         {"component": "bmc", "current_version": "1.0.0", "model": "Lab BMC"},
         {
             "component": "nic:NLABA64472E6", "current_version": "3.0.0", "model": "LAB-NIC",
