@@ -125,6 +125,81 @@ HPE: Final = Model(
     folds_case=True,
 )  # fmt: skip
 
+_ILO5_STORE: Final = "/Systems/1/SmartStorage"
+_ILO5_ARRAY: Final = f"{_ILO5_STORE}/ArrayControllers/0"
+
+HPE_ILO5: Final = Model(
+    name="hpe-ilo5",
+    about="HPE iLO 5: an empty Storage, and disks in HPE's own SmartStorage.",
+    machine={
+        "resets": ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi",
+                   "PushPowerButton"),
+        "targets": ("None", "Cd", "Hdd", "Usb", "SDCard", "Utilities", "Diags", "BiosSetup",
+                    "Pxe", "UefiShell", "UefiHttp", "UefiTarget"),
+        "modes": ("UEFI", "Legacy"),
+        "media": (("1", ("Floppy", "USBStick")), ("2", ("CD", "DVD"))),
+    },
+    places={
+        "/Systems/@": "/Systems/1",
+        "/Managers/@": "/Managers/1",
+        "/Chassis/@": "/Chassis/1",
+    },
+    documents={
+        "": {"Vendor": "HPE", "Product": "ProLiant DL380 Gen10"},
+        "/Systems/1": {
+            "Manufacturer": "HPE", "Model": "ProLiant DL380 Gen10",
+            "Oem": {"Hpe": {"Links": {"SmartStorage": ref(_ILO5_STORE)}}},
+        },
+        "/Systems/1/Storage": {"Members@odata.count": 0, "Members": []},
+        _ILO5_STORE: {
+            "Id": "SmartStorage", "Name": "HpeSmartStorage", "Status": HEALTHY,
+            "Links": {"ArrayControllers": ref(f"{_ILO5_STORE}/ArrayControllers")},
+        },
+        f"{_ILO5_STORE}/ArrayControllers": _members(f"{_ILO5_STORE}/ArrayControllers", "0", "1"),
+        _ILO5_ARRAY: {
+            "Id": "0", "Name": "HpeSmartStorageArrayController", "Model": "HPE P408i-a SR Gen10",
+            "Links": {
+                "LogicalDrives": ref(f"{_ILO5_ARRAY}/LogicalDrives"),
+                "PhysicalDrives": ref(f"{_ILO5_ARRAY}/DiskDrives"),
+            },
+        },
+        f"{_ILO5_ARRAY}/LogicalDrives": _members(f"{_ILO5_ARRAY}/LogicalDrives", "1"),
+        f"{_ILO5_ARRAY}/LogicalDrives/1": {
+            "Id": "1", "LogicalDriveName": "LogicalDrive_0", "CapacityMiB": 457_862,
+            "Raid": "1", "MediaType": "SSD", "Status": HEALTHY,
+        },
+        f"{_ILO5_ARRAY}/DiskDrives": _members(f"{_ILO5_ARRAY}/DiskDrives", "0"),
+        f"{_ILO5_ARRAY}/DiskDrives/0": {
+            "Id": "0", "Location": "1I:3:1", "CapacityMiB": 457_862, "MediaType": "SSD",
+            "Model": "MK000480GWXFF", "SerialNumber": "S4600000", "Status": HEALTHY,
+        },
+        f"{_ILO5_STORE}/ArrayControllers/1": {
+            "Id": "1", "Name": "HpeSmartStorageArrayController", "Model": "HPE E208i-p SR Gen10",
+            "Links": {
+                "LogicalDrives": ref(f"{_ILO5_STORE}/ArrayControllers/1/LogicalDrives"),
+                "PhysicalDrives": ref(f"{_ILO5_STORE}/ArrayControllers/1/DiskDrives"),
+            },
+        },
+        f"{_ILO5_STORE}/ArrayControllers/1/LogicalDrives": {
+            "Members@odata.count": 0, "Members": [],
+        },
+        f"{_ILO5_STORE}/ArrayControllers/1/DiskDrives": _members(
+            f"{_ILO5_STORE}/ArrayControllers/1/DiskDrives", "0", "1"
+        ),
+        f"{_ILO5_STORE}/ArrayControllers/1/DiskDrives/0": {
+            "Id": "0", "Location": "1I:1:1", "CapacityMiB": 1_907_729, "MediaType": "HDD",
+            "Model": "MM2000GEFRA", "SerialNumber": "W4600000", "Status": HEALTHY,
+        },
+        f"{_ILO5_STORE}/ArrayControllers/1/DiskDrives/1": {
+            "Id": "1", "Location": "1I:1:2", "Status": _ABSENT,
+        },
+        "/Managers/1": {"Model": "iLO 5", "FirmwareVersion": "iLO 5 v2.72"},
+        "/Chassis/1": {"UUID": None},
+    },
+    slash=True,
+    folds_case=True,
+)  # fmt: skip
+
 SUPERMICRO: Final = Model(
     name="supermicro-x10",
     about="Supermicro X10: Storage and registries are 404s, no memory told, no virtual CD.",
@@ -281,5 +356,5 @@ LENOVO: Final = Model(
 )  # fmt: skip
 
 ALL: Final = {
-    model.name: model for model in (GENERIC, DMTF, HPE, SUPERMICRO, OPENBMC, DELL, LENOVO)
+    model.name: model for model in (GENERIC, DMTF, HPE, HPE_ILO5, SUPERMICRO, OPENBMC, DELL, LENOVO)
 }

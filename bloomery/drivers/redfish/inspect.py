@@ -96,13 +96,14 @@ class RedfishInspect(RedfishInterface, base.Inspect):
 def look(system: Any) -> Json:
     """Return the inventory of a system, without parts that the BMC lacks.
 
-    Disks are those of Storage, or those of SimpleStorage where Storage has no sizes.  Interfaces
-    are those of the system, or the ports of network adapters.
+    Disks are those of Storage; where that has no sizes, of HPE's SmartStorage or SimpleStorage.
+    Interfaces are those of the system, or the ports of network adapters.
     """
     memory_gib = (system.json.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
     disks = reading.optional(_storage, system) or []
-    if not any(disk["size"] for disk in disks):
-        disks = reading.optional(_simple_storage, system) or disks
+    for further in (_smart_storage, _simple_storage):
+        if not any(disk["size"] for disk in disks):
+            disks = reading.optional(further, system) or disks
     interfaces = reading.optional(_interfaces, system) or [
         {"name": str(port.get("Id")), "mac_address": mac, "speed_mbps": None}
         for port in _ports(system)
@@ -167,6 +168,33 @@ def _simple_storage(system: Any) -> list[Json]:
     """Return the devices with a size; older BMCs list empty bays."""
     devices = [device for c in reading.each(system.simple_storage) for device in c.devices]
     return [_disk(device) for device in devices if device.capacity_bytes]
+
+
+def _smart_storage(system: Any) -> list[Json]:
+    """Return the logical drives of each array controller, or its drives where it has none.
+
+    Source: HPE's iLO 4 (Oem.Hp) and iLO 5 (Oem.Hpe), SmartStorage; sizes are in MiB.
+    """
+    oem = system.json.get("Oem") or {}
+    own: Json = oem.get("Hpe") or oem.get("Hp") or {}
+    store = reading.follow(system, own.get("Links") or {}, "SmartStorage")
+    disks = []
+    for controller in reading.members(system, store.get("Links") or {}, "ArrayControllers"):
+        links = controller.get("Links") or {}
+        logical = list(reading.members(system, links, "LogicalDrives"))
+        disks += logical or reading.members(system, links, "PhysicalDrives")
+    return [
+        {
+            "name": disk.get("LogicalDriveName") or disk.get("Location") or disk.get("Id"),
+            "size": size_mib << 20,
+            "vendor": None,
+            "model": disk.get("Model"),
+            "serial": disk.get("SerialNumber"),
+            "rotational": disk.get("MediaType") == "HDD",
+        }
+        for disk in disks
+        if isinstance(size_mib := disk.get("CapacityMiB"), int) and size_mib > 0
+    ]
 
 
 def _interfaces(system: Any) -> list[Json]:

@@ -30,6 +30,7 @@ MISSING = {
     "generic": set(),
     "dmtf-rackmount1": {"RAID"},
     "hpe-ilo6": set(),
+    "hpe-ilo5": {"RAID"},
     "supermicro-x10": {"boot mode", "virtual media", "RAID", "secure boot"},
     "openbmc-gb300": {"boot mode"},
     "dell-idrac": set(),
@@ -40,6 +41,7 @@ QUIRKS = {
     "generic": [],
     "dmtf-rackmount1": [],
     "hpe-ilo6": [f"it shows no attribute registry BiosAttributeRegistryU54.v1_40{UNTYPED}"],
+    "hpe-ilo5": [],
     "supermicro-x10": [
         f"it shows no attribute registry LabBios.1.0{UNTYPED}",
         "it links to /redfish/v1/Systems/1/Storage and does not show it",

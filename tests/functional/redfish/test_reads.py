@@ -145,6 +145,7 @@ MOST_OF_A_VERIFY = 8
         ("generic", 6, 8, 6),
         ("dmtf-rackmount1", 6, 8, 6),
         ("hpe-ilo6", 6, 8, 8),  # what would explain its BIOS is missing, and is looked for again
+        ("hpe-ilo5", 6, 8, 6),
         ("supermicro-x10", 5, 8, 8),  # likewise
         ("openbmc-gb300", 6, 6, 6),
         ("dell-idrac", 6, 10, 6),  # not under its name: the list of explanations is asked for

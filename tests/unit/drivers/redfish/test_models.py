@@ -298,6 +298,7 @@ def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
         ("supermicro-x10", boot_device, "target_for", lambda system, device: "Cd"),
         ("openbmc-gb300", reset, "allowed_types", lambda system: None),
         ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
+        ("hpe-ilo5", inspect, "_smart_storage", lambda system: []),
         ("dmtf-rackmount1", media, "_send_insert", lambda dev, url: dev.insert_media(url)),
         (IDRAC, oem, "attributes_path", lambda system: None),
         (IDRAC, oem, "_PENDING", ()),
