@@ -1,7 +1,8 @@
 """The last sensor readings of this conductor's nodes, as the gauges of /metrics.
 
 Names and labels are those of ironic-prometheus-exporter: ``baremetal_temp_cpu_celsius`` for
-Redfish, ``baremetal_inlet_temp_celsius`` for IPMI.  A node has a limited number of series.
+Redfish, ``baremetal_inlet_temp_celsius`` for IPMI.  Leak detectors, power shelves and the metrics
+of a chassis have names of our own.  A node has a limited number of series.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _MOST: Final = 256  # series of one node
 _MOST_CHARS: Final = 64  # of a part of a name or label that the BMC chooses
 _TIMESTAMP: Final = "baremetal_last_payload_timestamp_seconds"
 _HEALTHY: Final = "OK"
+CRITICAL: Final = "Critical"
+_METRICS: Final = (  # of a chassis and of a power shelf
+    "power_watts", "energy_kwh", "power_load_percent", "temperature_celsius", "humidity_percent",
+)  # fmt: skip
+_WORDS: Final = {"Environment": "environment", "PowerShelf": "power_shelf"}
 _NO_READING: Final = ("No Reading", "Disabled")
 _WORD: Final = re.compile(r"\W")
 
@@ -56,12 +62,25 @@ class _Reading(NamedTuple):
     status: Any = ""
 
 
+def list_leaks(data: Sensors) -> list[str]:
+    """Return the names of the leak detectors that say Critical, sorted."""
+    detectors = data.get("LeakDetector") or {}
+    return sorted(
+        name for name, fields in detectors.items()
+        if CRITICAL in (fields.get("detector_state"), fields.get("health"))
+    )  # fmt: skip
+
+
 class SensorBoard:
-    """The series of each node; ``collect`` is called at each scrape."""
+    """The series of each node; ``collect`` is called at each scrape.
+
+    ``leaking``: the nodes whose rows have leaks, as the last pass listed them.
+    """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._by_node: dict[str, list[Series]] = {}
+        self.leaking: frozenset[str] = frozenset()
 
     def put(self, row: SensorRow, data: Sensors, read_at: datetime) -> None:
         """Replace the series of a node."""
@@ -117,12 +136,24 @@ def _readings(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[_Read
         if isinstance(value, int | float):
             yield _Reading(f"baremetal_temp_{_plain(place)}_celsius", place, sensor, float(value))
         return
+    if kind in ("Environment", "PowerShelf"):
+        for reading in _METRICS:
+            value = fields.get(reading)
+            if isinstance(value, int | float):
+                metric = f"baremetal_{_WORDS[kind]}_{reading}"
+                yield _Reading(metric, kind, name, float(value))
+    if kind == "LeakDetector":
+        state = fields.get("detector_state") or fields.get("health")
+        if state is not None:
+            value = float(state != _HEALTHY)
+            yield _Reading("baremetal_leak_detector_status", place, name, value, state)
+        return
     health = fields.get("health")
-    entity = {"Power": "PSU", "Drive": "HDD", "Fan": place}.get(kind)
+    entity = {"Power": "PSU", "Drive": "HDD", "Fan": place, "PowerShelf": kind}.get(kind)
     if entity is not None and health is not None:
         sensor = fields.get("identity") if kind == "Fan" else name
         value = float(health != _HEALTHY)
-        yield _Reading(f"baremetal_{kind.lower()}_status", entity, sensor, value)
+        yield _Reading(f"baremetal_{_WORDS.get(kind, kind.lower())}_status", entity, sensor, value)
 
 
 def _plain(text: str) -> str:

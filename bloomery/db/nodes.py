@@ -17,7 +17,7 @@ from bloomery.db import json_members, pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.fields import Column
-from bloomery.model.node import Node, RingKey, RingShare
+from bloomery.model.node import LEAKS, Node, RingKey, RingShare
 from bloomery.model.rules import agents
 
 AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
@@ -600,17 +600,23 @@ class SensorRow(NamedTuple):
     changed_at: datetime | None
     name: str | None
     instance_uuid: str | None
+    has_leaks: bool = False
 
 
 def list_for_sensors(
     conn: sa.Connection, shares: Sequence[RingShare], *, also_free: bool
 ) -> list[SensorRow]:
-    """Return active nodes outside of maintenance; ``also_free``: those without an instance, too."""
-    query = sa.select(*_RING_KEY, _T.updated_at, _T.name, _T.instance_uuid).where(
-        is_in(conn, shares), _T.maintenance.is_(sa.false())
-    )
+    """Return active nodes outside of maintenance, and those with leaks in whatever state.
+
+    ``also_free``: those without an instance, too.
+    """
+    has_leaks = _T.driver_internal_info.contains(f'"{LEAKS}"', autoescape=True)
+    is_listed: list[sa.ColumnElement[bool]] = [_T.maintenance.is_(sa.false())]
     if not also_free:
-        query = query.where(_T.provision_state == State.ACTIVE)
+        is_listed.append(_T.provision_state == State.ACTIVE)
+    query = sa.select(*_RING_KEY, _T.updated_at, _T.name, _T.instance_uuid, has_leaks).where(
+        is_in(conn, shares), sa.or_(sa.and_(*is_listed), has_leaks)
+    )
     size = len(_RING_KEY)
     found = conn.execute(query.order_by(_T.id))
     return [SensorRow(RingKey(*row[:size]), *row[size:]) for row in found]

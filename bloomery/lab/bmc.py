@@ -66,7 +66,7 @@ class SimulatedBmc:
         self.rules, self.random = rules, random.Random(seed)  # noqa: S311  of a simulation
         self.stopping = threading.Event()
         self.systems = {spec.uuid: System(spec, self.stopping) for spec in specs}
-        self.view = None if model is GENERIC else View(model, *self.systems)  # one machine
+        self.view = None if model is GENERIC else View(model, list(self.systems))
         self.faults = Faults(self.random)
         self.lock = threading.RLock()
         self.changed_passwords: dict[str, str] = {}
@@ -79,6 +79,10 @@ class SimulatedBmc:
         self.wrong_passwords = 0
         self._counting = threading.Lock()
         self._tasks_made = 0
+
+    @property
+    def has_shelves(self) -> bool:
+        return any(system.spec.shelves for system in self.systems.values())
 
     def count(self, what: str) -> None:
         with self._counting:

@@ -245,6 +245,7 @@ OPENBMC: Final = Model(
         "memory_gib": 480,
         "disks_gib": (960,),
     },
+    no_hosts=("HGX_Baseboard_0",),
     places={
         "/Systems/@": "/Systems/System_0",
         "/Managers/@": "/Managers/BMC_0",
@@ -252,7 +253,6 @@ OPENBMC: Final = Model(
     },
     documents={
         "": {"Vendor": "NVIDIA", "Product": "GB300 NVL"},
-        "/Systems": _members("/Systems", "HGX_Baseboard_0", "System_0"),
         "/Systems/HGX_Baseboard_0": {
             "Id": "HGX_Baseboard_0", "Name": "HGX_Baseboard_0", "SystemType": "Physical",
         },
@@ -267,6 +267,49 @@ OPENBMC: Final = Model(
             "Model": "Grace A02",
         },
         "/Systems/System_0/Storage/1/Drives/0": {"CapacityBytes": None, "Protocol": "NVMe"},
+    },
+)  # fmt: skip
+
+GB200: Final = Model(
+    name="nvidia-gb200",
+    about="NVIDIA GB200 NVL tray: two hosts and a GPU baseboard behind one BMC, leak detectors.",
+    machine={
+        "resets": _GB300_RESETS,
+        "targets": ("None", "Pxe", "Hdd", "Usb", "UefiHttp", "UefiShell", "BiosSetup"),
+        "modes": (),
+        "media": (("Slot_0", ("USBStick",)), ("Slot_2", ("CD", "USBStick"))),
+        "cpus": 144,
+        "memory_gib": 960,
+        "disks_gib": (960,),
+        "detectors": ("Chassis_0_LeakDetector_0_ColdPlate", "Chassis_0_LeakDetector_1_Manifold"),
+        "shelves": ("PowerShelf_0",),
+    },
+    per_bmc=2,
+    no_hosts=("HGX_Baseboard_0",),
+    places={
+        "/Systems/@": "/Systems/System_#",
+        "/Managers/@": "/Managers/BMC_#",
+        "/Chassis/@": "/Chassis/Chassis_#",
+    },
+    documents={
+        "": {"Vendor": "NVIDIA", "Product": "GB200 NVL"},
+        "/Systems/HGX_Baseboard_0": {
+            "Id": "HGX_Baseboard_0", "Name": "HGX_Baseboard_0", "SystemType": "Physical",
+            "PowerState": "On", "Model": "GB200 NVL",
+            "Bios": ref("/Systems/HGX_Baseboard_0/Bios"),
+        },
+        "/Systems/HGX_Baseboard_0/Bios": {"Id": "Bios", "Name": "BIOS", "Attributes": {}},
+        **_reset_info(
+            "/Systems/System_#", _GB300_RESETS, Manufacturer=None, Model="GB200 NVL",
+            VirtualMedia=None,
+        ),
+        "/Chassis/Chassis_#": {"Thermal": None, "Power": None},
+        "/Systems/System_#/Bios": {"AttributeRegistry": None},
+        "/Systems/System_#/Processors/0": {
+            "ProcessorArchitecture": "ARM", "InstructionSet": "ARM-A64", "TotalThreads": None,
+            "Model": "Grace A02P",
+        },
+        "/Systems/System_#/Storage/1/Drives/0": {"CapacityBytes": None, "Protocol": "NVMe"},
     },
 )  # fmt: skip
 
@@ -356,5 +399,6 @@ LENOVO: Final = Model(
 )  # fmt: skip
 
 ALL: Final = {
-    model.name: model for model in (GENERIC, DMTF, HPE, HPE_ILO5, SUPERMICRO, OPENBMC, DELL, LENOVO)
+    model.name: model
+    for model in (GENERIC, DMTF, HPE, HPE_ILO5, SUPERMICRO, OPENBMC, GB200, DELL, LENOVO)
 }

@@ -100,11 +100,12 @@ def specs(nodes: int, *, prefix: str = "sim", first: int = 0, **more: Any) -> li
 def bmcs(
     machines: Iterable[Spec], rules: Rules, make: Model, *, apart: bool, seed: str = ""
 ) -> list[SimulatedBmc]:
-    """Return the BMCs of machines: one for all, or one for each."""
+    """Return the BMCs of machines: one for all, or one for as many as the make has behind one."""
     rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
-    shares = [[spec] for spec in machines]
+    own = list(machines)
+    shares = [own[n : n + make.per_bmc] for n in range(0, len(own), make.per_bmc)]
     if not apart and make is models.GENERIC:
-        shares = [list(machines)]
+        shares = [own]
     return [SimulatedBmc(share, rules, make, f"{seed}{share[0].name}") for share in shares if share]
 
 
@@ -114,7 +115,8 @@ class Rack:
     ``host``: the loopback address.  ``port``: of the first BMC, the others follow; 0: any free
     ones.  ``first``: the loopback address of the first BMC, where the next addresses are those of
     the others; all have one port, and so one file is open for all.  ``model``: a name in
-    ``models.ALL``; all but ``generic`` have one machine per BMC.  ``built``: further BMCs.
+    ``models.ALL``; all but ``generic`` have as many machines per BMC as the make.
+    ``built``: further BMCs.
     """
 
     def __init__(

@@ -54,7 +54,8 @@ class Spec:
     machine with them has no boot override.  ``order_settings``: what its Boot shows and takes.
     ``forgets_boot``: a power on loses the override before the firmware has read it.
     ``log_of``: the resource with the log services, Systems or Managers.  ``sets_clock``: its BMC
-    takes a time.
+    takes a time.  ``detectors``: leak detectors of its chassis, by their Id.  ``shelves``: power
+    shelves that its BMC shows.
     """
 
     uuid: str
@@ -84,6 +85,8 @@ class Spec:
     forgets_boot: bool = False
     log_of: str = "Systems"
     sets_clock: bool = True
+    detectors: tuple[str, ...] = ()
+    shelves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,7 @@ class System:
         self._in_post: threading.Timer | None = None
         self.secure = False
         self.secure_next: bool | None = None
+        self.leaks = dict.fromkeys(spec.detectors, "OK")  # what each leak detector says
         self.led, self.asset = "Off", ""
         self.drive_leds: dict[str, str] = {}  # by number; missing: Off
         self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0", "NIC": "3.0.0"}

@@ -13,6 +13,7 @@ Json = dict[str, Any]
 POWER_FAILURE: Final = "power failure"  # the fault that ends by itself
 FAULTS: Final = (POWER_FAILURE, "clean failure", "rescue abort failure", "service failure")
 FLOW_RETRY: Final = "flow_retry"  # in driver_internal_info: attempt, of, due_at
+LEAKS: Final = "leaks"  # in driver_internal_info: since, detectors that say Critical
 LEFT_OUT_BY_INSPECTION: Final = "inspection_left_out"  # in driver_internal_info: sentences
 INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",

@@ -131,6 +131,11 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "conductor {s.host} cannot use the node's driver: {s.unusable}",
          "enable it on that conductor ([DEFAULT]enabled_hardware_types, and those of interfaces), "
          "or change the node's driver or interfaces (baremetal node set)"),
+    # --- the machine is in danger, whatever it does
+    Rule("leak", lambda s: s.leaks,
+         "{s.in_state}; its leak detectors say Critical: {s.leaking}",
+         "switch it off, and look for the leak (baremetal node power off); its sensors are read "
+         "within {s.sensor_interval_s} s, and tell whether it has ended", since="s.leaks_since"),
     # --- flows
     Rule("step_held", lambda s: s.runs_as(Run.HELD), "{s.run.phase} is held: {s.run.reason}",
          "unhold it to continue, or abort it (baremetal node unhold, baremetal node abort)",
@@ -346,6 +351,8 @@ class NodeSituation:
     turn, and has none yet.  ``deploying``, ``cleaning``: how many other nodes are.
     ``agent_heard_at``: the agent's last heartbeat, unless the row has it.
     ``bmc_logged``: what the BMC logged while the last flow failed.
+    ``leaks``: the leak detectors that say Critical, and since when; None where no sensor is read.
+    ``sensor_interval_s``: between two reads of them.
     ``power_corrections``: time and text of those of power sync, oldest first.
     """
 
@@ -370,6 +377,8 @@ class NodeSituation:
     driver_info_fault: str | None = None
     deploy_refusal: str | None = None
     agent_heard_at: str | None = None
+    leaks: Json | None = None
+    sensor_interval_s: int = 0
 
     # -------------------------------------------------------------------------- conductors
 
@@ -471,6 +480,15 @@ class NodeSituation:
     def evidence(self) -> str:
         """Return what the BMC says beside the error of a failed flow."""
         return "; ".join(filter(None, (self.bmc_logged, self.wrong_clock)))
+
+    @property
+    def leaking(self) -> str:
+        detectors = (self.leaks or {}).get("detectors") or []
+        return ", ".join(detectors[:_MOST_LISTED])
+
+    @property
+    def leaks_since(self) -> datetime | None:
+        return _time((self.leaks or {}).get("since"))
 
     def silence(self, after: datetime | None = None) -> Silence | None:
         """Return the BMC's silence; None: it is not silent, or was not asked ``after`` a time."""

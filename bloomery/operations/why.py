@@ -16,7 +16,7 @@ from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
-from bloomery.model.node import Node
+from bloomery.model.node import LEAKS, Node
 from bloomery.model.node_facts import BMC_LOG, POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.step import Run, StepRun
 from bloomery.operations import causes, lookup, policy, provision
@@ -130,7 +130,7 @@ def _situation(ctx: Context, conn: sa.Connection, uuid: str) -> NodeSituation:
     now, services = datetime.now(UTC), ctx.services
     node, runs = nodes.get(conn, uuid), steps.list_open(conn, uuid)
     deploying, cleaning = _counts(ctx, conn, node)
-    since = now - POWER_CORRECTIONS_KEPT
+    since, sensors = now - POWER_CORRECTIONS_KEPT, services.conf.sensor_data
     return NodeSituation(
         refusal=services.db.refusal, node=node, runs=runs,
         run=next((run for run in runs if run.state in _GOING_ON), None),
@@ -138,7 +138,8 @@ def _situation(ctx: Context, conn: sa.Connection, uuid: str) -> NodeSituation:
         deploying=deploying, cleaning=cleaning,
         power_corrections=history.list_of_type_since(conn, uuid, POWER_CORRECTION, since),
         bmc_logged=history.find_since_last_error(conn, uuid, BMC_LOG) if node.last_error else None,
-        options=services.conf.conductor, now=now,
+        leaks=node.driver_internal_info.get(LEAKS) if sensors.send_sensor_data else None,
+        sensor_interval_s=sensors.interval, options=services.conf.conductor, now=now,
     )  # fmt: skip
 
 

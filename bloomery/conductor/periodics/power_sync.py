@@ -19,6 +19,7 @@ from bloomery import errors, secrets
 from bloomery.conductor import power, pulse, states, tasks, writes
 from bloomery.conductor.pulse import Lane, gap_s
 from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.sensor_board import CRITICAL
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
@@ -26,7 +27,7 @@ from bloomery.db import history, nodes, rows
 from bloomery.db.nodes import PowerRow
 from bloomery.drivers.looks import Look, NeedsTask, Reading
 from bloomery.metrics import METRICS
-from bloomery.model.node import POWER_FAILURE, Node, RingKey
+from bloomery.model.node import LEAKS, POWER_FAILURE, Node, RingKey
 from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.rules import nodes as rules
 
@@ -156,7 +157,9 @@ class PowerSync:
 
     def _agrees(self, row: PowerRow, reading: Reading) -> bool:
         ours = self._runtime.conf.conductor
-        is_as_healthy = reading.health == row.health or not ours.enable_health_monitoring
+        leaks = row.key.uuid in self._runtime.sensors.leaking
+        health = CRITICAL if leaks else reading.health
+        is_as_healthy = health == row.health or not ours.enable_health_monitoring
         return (
             reading.power_state == row.power_state
             and is_as_healthy
@@ -240,7 +243,10 @@ class PowerSync:
             task.save()
 
     def _note_health(self, task: TaskManager) -> None:
-        """Record a change of the machine's health, in the row and in the history."""
+        """Record a change of the machine's health, in the row and in the history.
+
+        A leak that the sensors told is critical, whatever the system says.
+        """
         if not self._runtime.conf.conductor.enable_health_monitoring:
             return
         try:
@@ -248,6 +254,10 @@ class PowerSync:
         except errors.Failure as unknown:
             LOG.debug("node %s: no health: %s", task.node.uuid, secrets.brief(unknown))
             return
+        if self._runtime.conf.sensor_data.send_sensor_data and (
+            task.node.driver_internal_info.get(LEAKS)
+        ):
+            health = CRITICAL
         if health == task.node.health:
             return
         task.upgrade_lock(purpose="health", retry=False)

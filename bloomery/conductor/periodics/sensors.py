@@ -1,6 +1,8 @@
 """Sensor data: read the sensors of each node once in an interval, show and send them.
 
 A pass is spread over the interval.  A node that cannot be read has no series until the next pass.
+Leak detectors that say Critical are noted in the node's row, its health and its history; such a
+node is read in whatever state until they say something else.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bloomery import errors, secrets
-from bloomery.conductor import pulse, tasks
+from bloomery.conductor import pulse, sensor_board, tasks, writes
 from bloomery.conductor.pulse import Lane
 from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.sensor_board import CRITICAL
 from bloomery.db import nodes
 from bloomery.db.nodes import SensorRow
 from bloomery.drivers.looks import NeedsTask
+from bloomery.model.node import LEAKS
 
 LOG = logging.getLogger(__name__)
 
@@ -51,6 +55,7 @@ class SendSensors:
         served = self._runtime.list_served(row.key for row in rows)
         self._rows = {row.key.uuid: row for row in rows}
         self._runtime.sensors.keep_only(served)
+        self._runtime.sensors.leaking = frozenset(row.key.uuid for row in rows if row.has_leaks)
         self._failed.intersection_update(served)
         now = self._clock()
         self._read_at = {uuid: self._read_at.get(uuid, now) for uuid in served}
@@ -98,6 +103,9 @@ class SendSensors:
         else:
             self._failed.discard(uuid)
             self._show(row, data)
+            leaks = sensor_board.list_leaks(data)
+            if leaks or row.has_leaks:
+                await self._lane.in_worker(self._note_leaks, uuid, leaks)
         self._read_at[uuid] = self._clock()
 
     def _read_in_task(self, uuid: str, limit_s: float) -> Json:
@@ -105,6 +113,34 @@ class SendSensors:
         with tasks.shared(context, uuid, limit_s) as task:
             task.driver.management.validate(task)
             return task.driver.management.get_sensors_data(task)
+
+    def _note_leaks(self, uuid: str, leaks: list[str]) -> None:
+        """Record a change of the detectors that say Critical; a locked node has to wait for it."""
+        context = tasks.background_context(self._runtime)
+        with tasks.skipping(uuid), tasks.shared(context, uuid) as task:
+            noted = task.node.driver_internal_info.get(LEAKS) or {}
+            if noted.get("detectors", []) == leaks:
+                return
+            task.upgrade_lock(purpose="leaks", retry=False)
+            node, entries = task.node, []
+            if leaks:
+                since = noted.get("since") or datetime.now(UTC).isoformat()
+                node.driver_internal_info[LEAKS] = {"since": since, "detectors": leaks}
+                sentence = f"leak detectors say Critical: {', '.join(leaks)}"
+                if self._runtime.conf.conductor.enable_health_monitoring:
+                    was, node.health = node.health, CRITICAL
+                    if was != CRITICAL:
+                        entries.append(writes.health_entry(context, node, was))
+            else:
+                node.driver_internal_info.pop(LEAKS, None)
+                sentence = "leak detectors say Critical no longer"
+            task.log("%s", sentence, level=logging.WARNING)
+            entry = writes.history_entry(
+                context, node, sentence, event_type="monitoring", failed=bool(leaks)
+            )
+            task.save(entry, *entries)
+            board = self._runtime.sensors
+            board.leaking = board.leaking | {uuid} if leaks else board.leaking - {uuid}
 
     def _show(self, row: SensorRow, data: Json) -> None:
         chosen = {

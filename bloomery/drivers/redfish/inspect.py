@@ -178,7 +178,7 @@ def _smart_storage(system: Any) -> list[Json]:
     oem = system.json.get("Oem") or {}
     own: Json = oem.get("Hpe") or oem.get("Hp") or {}
     store = reading.follow(system, own.get("Links") or {}, "SmartStorage")
-    disks = []
+    disks: list[Json] = []
     for controller in reading.members(system, store.get("Links") or {}, "ArrayControllers"):
         links = controller.get("Links") or {}
         logical = list(reading.members(system, links, "LogicalDrives"))

@@ -1,7 +1,9 @@
 """The sensors of a machine in Ironic's form: {type: {name: {field: value}}}.
 
 Fans and temperatures are in Thermal, power supplies in Power, or all in Sensors where a BMC has
-only that.  Source: DMTF DSP0268, Thermal, Power, Sensor and Drive.
+only that.  Types of our own beside Ironic's: LeakDetector, Environment (power and energy of a
+chassis) and PowerShelf.  Source: DMTF DSP0268, Thermal, Power, Sensor, Drive, LeakDetector,
+EnvironmentMetrics and PowerDistribution.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ Json: TypeAlias = dict[str, Any]
 Sensors: TypeAlias = dict[str, dict[str, Json]]
 
 _MOST: Final = 64  # documents of Sensors that are read one by one
+_MOST_PARTS: Final = 32  # leak detectors of a chassis, power supplies of a chassis, power shelves
+_ROOT: Final = "/redfish/v1/"
 _TEMPERATURE: Final = {
     "identity": "MemberId", "max_reading_range_temp": "MaxReadingRangeTemp",
     "min_reading_range_temp": "MinReadingRangeTemp", "reading_celsius": "ReadingCelsius",
@@ -35,6 +39,21 @@ _NUMBERS: Final = frozenset({
     "MinReadingRange", "Reading", "PowerCapacityWatts", "LineInputVoltage", "LastPowerOutputWatts",
 })  # fmt: skip
 _DRIVE: Final = {"name": "Name", "model": "Model", "capacity_bytes": "CapacityBytes"}
+_DETECTOR: Final = {
+    "identity": "Id", "name": "Name", "detector_state": "DetectorState",
+    "leak_detector_type": "LeakDetectorType", "physical_context": "PhysicalContext",
+}  # fmt: skip
+_SHELF: Final = {
+    "identity": "Id",
+    "name": "Name",
+    "model": "Model",
+    "serial_number": "SerialNumber",
+}
+_METRICS: Final = {  # of EnvironmentMetrics and PowerDistributionMetrics
+    "power_watts": "PowerWatts", "energy_kwh": "EnergykWh",
+    "power_load_percent": "PowerLoadPercent", "temperature_celsius": "TemperatureCelsius",
+    "humidity_percent": "HumidityPercent",
+}  # fmt: skip
 
 
 def read(system: Json) -> reading.Read[Sensors]:
@@ -54,6 +73,12 @@ def read(system: Json) -> reading.Read[Sensors]:
             if drive:
                 name = f"{drive.get('Name')}:{controller.get('Id')}@{system.get('Id')}"
                 data.setdefault("Drive", {})[name] = _fields(drive, _DRIVE)
+    root = (yield _ROOT) or {}
+    equipment = yield from reading.linked(root, "PowerEquipment")
+    for shelf in (yield from _members(equipment, "PowerShelves", _MOST_PARTS)):
+        metrics = yield from reading.linked(shelf, "Metrics")
+        fields = _fields(shelf, _SHELF) | _metrics(metrics)
+        data.setdefault("PowerShelf", {})[str(shelf.get("Id"))] = fields
     return data
 
 
@@ -73,6 +98,23 @@ def _of_chassis(chassis: Json) -> reading.Read[list[tuple[str, str, Json]]]:
         ("Power", f"{ident}:{power.get('Id')}@{place}", _fields(each, _SUPPLY))
         for ident, each in _listed(power, "PowerSupplies")
     ]
+    if not power:
+        subsystem = yield from reading.linked(chassis, "PowerSubsystem")
+        found += [
+            ("Power", f"{supply.get('Id')}:PowerSubsystem@{place}", _fields(supply, _SUPPLY))
+            for supply in (yield from _members(subsystem, "PowerSupplies", _MOST_PARTS))
+            if _status(supply).get("State") != "Absent"
+        ]
+    subsystem = yield from reading.linked(chassis, "ThermalSubsystem")
+    detection = yield from reading.linked(subsystem, "LeakDetection")
+    found += [
+        ("LeakDetector", f"{detector.get('Id')}@{place}", _fields(detector, _DETECTOR))
+        for detector in (yield from _members(detection, "LeakDetectors", _MOST_PARTS))
+        if _status(detector).get("State") != "Absent"
+    ]
+    metrics = _metrics((yield from reading.linked(chassis, "EnvironmentMetrics")))
+    if any(value is not None for value in metrics.values()):
+        found.append(("Environment", place, metrics))
     for sensor in () if thermal else (yield from _members(chassis, "Sensors", _MOST)):
         name, value = f"{sensor.get('Id')}@{place}", _number(sensor.get("Reading"))
         kind, context = sensor.get("ReadingType"), sensor.get("PhysicalContext")
@@ -120,6 +162,15 @@ def _fields(document: Json, names: Mapping[str, str]) -> Json:
         for name, source in names.items()
     }
     return fields | {"state": status.get("State"), "health": status.get("Health")}
+
+
+def _metrics(document: Json) -> Json:
+    """Return the readings of a document of metrics, whose members are excerpts of sensors."""
+    excerpts = {name: document.get(source) for name, source in _METRICS.items()}
+    return {
+        name: _number(excerpt.get("Reading")) if isinstance(excerpt, dict) else None
+        for name, excerpt in excerpts.items()
+    }
 
 
 def _number(value: Any) -> float | None:

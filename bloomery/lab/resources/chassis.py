@@ -1,4 +1,7 @@
-"""/Chassis: indicator, cards, and sensors: two temperatures, a fan, a power supply."""
+"""/Chassis: indicator, cards, and sensors: two temperatures, a fan, a power supply, leak detectors.
+
+/PowerEquipment: the power shelves beside a machine.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Manufacturer": "Lab", "Model": "Simulated", "Status": HEALTHY,
         "IndicatorLED": system.led, "PowerState": system.power,
         **{k: ref(f"{path}/{k}") for k in ("NetworkAdapters", "Thermal", "Power", "Sensors")},
+        **({"ThermalSubsystem": ref(f"{path}/ThermalSubsystem")} if system.leaks else {}),
+        "EnvironmentMetrics": ref(f"{path}/EnvironmentMetrics"),
         "Links": {
             "ComputerSystems": [ref(f"/Systems/{ident}")], "ManagedBy": [ref(f"/Managers/{ident}")],
         },
@@ -161,6 +166,114 @@ def show_sensor(bmc: SimulatedBmc, ask: Ask, ident: str, name: str) -> Answer:
     if name not in sensors:
         raise missing(name)
     return sensors[name]
+
+
+@route("GET", "/Chassis/*/EnvironmentMetrics")
+def show_metrics(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    watts = _readings(bmc.system(ident))["Watts"]
+    return {
+        "@odata.type": "#EnvironmentMetrics.v1_3_0.EnvironmentMetrics",
+        "Id": "EnvironmentMetrics", "Name": "Chassis Environment Metrics",
+        "PowerWatts": {"Reading": watts},
+    }  # fmt: skip
+
+
+# ----------------------------------------------------------------- leak detectors, power shelves
+
+
+@route("GET", "/Chassis/*/ThermalSubsystem")
+def show_thermal_subsystem(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    _detectors(bmc, ident)
+    path = f"/Chassis/{ident}/ThermalSubsystem"
+    return {
+        "@odata.type": "#ThermalSubsystem.v1_3_0.ThermalSubsystem",
+        "Id": "ThermalSubsystem", "Name": "Thermal Subsystem", "Status": HEALTHY,
+        "LeakDetection": ref(f"{path}/LeakDetection"),
+    }  # fmt: skip
+
+
+@route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection")
+def show_leak_detection(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    _detectors(bmc, ident)
+    path = f"/Chassis/{ident}/ThermalSubsystem/LeakDetection"
+    return {
+        "@odata.type": "#LeakDetection.v1_0_1.LeakDetection",
+        "Id": "LeakDetection", "Name": "Leak Detection", "Status": HEALTHY,
+        "LeakDetectors": ref(f"{path}/LeakDetectors"),
+    }  # fmt: skip
+
+
+@route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection/LeakDetectors")
+def list_detectors(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    path = f"/Chassis/{ident}/ThermalSubsystem/LeakDetection/LeakDetectors"
+    return collection(path, "LeakDetector", list(_detectors(bmc, ident)))
+
+
+@route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection/LeakDetectors/*")
+def show_detector(bmc: SimulatedBmc, ask: Ask, ident: str, name: str) -> Answer:
+    detectors = _detectors(bmc, ident)
+    if name not in detectors:
+        raise missing(name)
+    return {
+        "@odata.type": "#LeakDetector.v1_0_1.LeakDetector",
+        "Id": name, "Name": name.replace("_", " "), "LeakDetectorType": "Moisture",
+        "DetectorState": detectors[name],
+        "Status": {"State": "Enabled", "Health": detectors[name]},
+    }  # fmt: skip
+
+
+def _detectors(bmc: SimulatedBmc, ident: str) -> dict[str, str]:
+    """Return what each leak detector says.  Raises Refusal for a machine without any."""
+    leaks = bmc.system(ident).leaks
+    if not leaks:
+        raise missing("LeakDetection")
+    return leaks
+
+
+def _shelves(bmc: SimulatedBmc) -> list[str]:
+    """Return the power shelves that a BMC shows.  Raises Refusal without any."""
+    shelves = [shelf for system in bmc.systems.values() for shelf in system.spec.shelves]
+    if not shelves:
+        raise missing("PowerEquipment")
+    return list(dict.fromkeys(shelves))
+
+
+@route("GET", "/PowerEquipment")
+def show_power_equipment(bmc: SimulatedBmc, ask: Ask) -> Answer:
+    _shelves(bmc)
+    return {
+        "@odata.type": "#PowerEquipment.v1_2_0.PowerEquipment",
+        "Id": "PowerEquipment", "Name": "Power Equipment", "Status": HEALTHY,
+        "PowerShelves": ref("/PowerEquipment/PowerShelves"),
+    }  # fmt: skip
+
+
+@route("GET", "/PowerEquipment/PowerShelves")
+def list_shelves(bmc: SimulatedBmc, ask: Ask) -> Answer:
+    return collection("/PowerEquipment/PowerShelves", "PowerDistribution", _shelves(bmc))
+
+
+@route("GET", "/PowerEquipment/PowerShelves/*")
+def show_shelf(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
+    if name not in _shelves(bmc):
+        raise missing(name)
+    return {
+        "@odata.type": "#PowerDistribution.v1_3_0.PowerDistribution",
+        "Id": name, "Name": f"Power shelf {name}", "EquipmentType": "PowerShelf",
+        "Model": "LAB-SHELF", "SerialNumber": f"SHELF-{name}", "Status": HEALTHY,
+        "Metrics": ref(f"/PowerEquipment/PowerShelves/{name}/Metrics"),
+    }  # fmt: skip
+
+
+@route("GET", "/PowerEquipment/PowerShelves/*/Metrics")
+def show_shelf_metrics(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
+    if name not in _shelves(bmc):
+        raise missing(name)
+    return {
+        "@odata.type": "#PowerDistributionMetrics.v1_3_0.PowerDistributionMetrics",
+        "Id": "Metrics", "Name": "Metrics of the shelf",
+        "PowerWatts": {"Reading": 5200}, "PowerLoadPercent": {"Reading": 16},
+    }  # fmt: skip
 
 
 def _sensors(system: System) -> dict[str, Json]:

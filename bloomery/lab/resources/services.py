@@ -31,6 +31,7 @@ def root(bmc: SimulatedBmc, ask: Ask) -> Answer:
         "Links": {"Sessions": ref(_SESSIONS)},
         **{branch: ref(f"/{branch}") for branch in _BRANCHES},
         "Tasks": ref("/TaskService"),
+        **({"PowerEquipment": ref("/PowerEquipment")} if bmc.has_shelves else {}),
         "ProtocolFeaturesSupported": {
             "ExpandQuery": expansions | ({"MaxLevels": 1} if bmc.rules.expands else {}),
         },

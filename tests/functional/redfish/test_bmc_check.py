@@ -33,6 +33,7 @@ MISSING = {
     "hpe-ilo5": {"RAID"},
     "supermicro-x10": {"boot mode", "virtual media", "RAID", "secure boot"},
     "openbmc-gb300": {"boot mode"},
+    "nvidia-gb200": {"boot mode"},
     "dell-idrac": set(),
     "lenovo-xcc": set(),
 }
@@ -50,6 +51,11 @@ QUIRKS = {
         "its virtual CD boots as CD/DVD",
     ],
     "openbmc-gb300": [
+        f"it shows no attribute registry{UNTYPED}",
+        "it shows no boot mode: set capabilities boot_mode in properties",
+        "its virtual CD boots as Usb",
+    ],
+    "nvidia-gb200": [
         f"it shows no attribute registry{UNTYPED}",
         "it shows no boot mode: set capabilities boot_mode in properties",
         "its virtual CD boots as Usb",

@@ -137,6 +137,7 @@ def test_a_node_that_is_gone_or_mute_keeps_no_other_from_it(stage, make_rack) ->
 
 
 MOST_OF_A_VERIFY = 8
+SEVERAL_SYSTEMS = ("openbmc-gb300", "nvidia-gb200")
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,7 @@ MOST_OF_A_VERIFY = 8
         ("hpe-ilo5", 6, 8, 6),
         ("supermicro-x10", 5, 8, 8),  # likewise
         ("openbmc-gb300", 6, 6, 6),
+        ("nvidia-gb200", 6, 6, 6),
         ("dell-idrac", 6, 10, 6),  # not under its name: the list of explanations is asked for
         ("lenovo-xcc", 6, 9, 7),  # a chassis is missing
     ],
@@ -156,16 +158,16 @@ def test_verify_and_cleaning_cost_each_make_of_bmc_as_much_as_here(
     stage, make_rack, asked, model, verify, first_cleaning, another
 ) -> None:
     assert verify < MOST_OF_A_VERIFY  # one more where the system is looked for
-    for machine, count in zip(
-        make_rack(2, model=model).machines, (first_cleaning, another), strict=True
-    ):
+    per_bmc = models.of(model).per_bmc
+    machines = make_rack(2 * per_bmc, model=model).machines[::per_bmc]
+    for machine, count in zip(machines, (first_cleaning, another), strict=True):
         node = manageable(stage, machine)
         assert len(taken(asked, machine)) == verify
         assert clean(stage, node)
         assert len(taken(asked, machine)) == count
 
 
-@pytest.mark.parametrize("model", [name for name in models.ALL if name != "openbmc-gb300"])
+@pytest.mark.parametrize("model", [name for name in models.ALL if name not in SEVERAL_SYSTEMS])
 def test_a_verify_that_looks_for_the_system_asks_once_more(stage, make_rack, asked, model) -> None:
     one, other = make_rack(2, model=model).machines
     manageable(stage, one)

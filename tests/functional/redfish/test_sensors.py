@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.conductor.periodics.sensors import SendSensors
 from bloomery.conf.drivers import SensorData
 from tests.functional.redfish.conftest import manageable
@@ -37,11 +38,19 @@ def poll(stage, sent):
     return poll
 
 
+COLD_PLATE = "Chassis_0_LeakDetector_0_ColdPlate"
+MANIFOLD = "Chassis_0_LeakDetector_1_Manifold"
+
+
+def collect(stage):
+    return [each for each in stage.site.runtime.sensors.collect() if len(each.labels) > 3]
+
+
 def gauges(stage):
     return {each.name: each.value for each in stage.site.runtime.sensors.collect()}
 
 
-@pytest.mark.parametrize("model", ["generic", "openbmc-gb300"])
+@pytest.mark.parametrize("model", ["generic", "openbmc-gb300", "nvidia-gb200"])
 def test_sensors_are_shown_and_sent(stage, make_rack, poll, sent, model) -> None:
     machine = make_rack(model=model).machines[0]
     node = manageable(stage, machine)
@@ -52,8 +61,9 @@ def test_sensors_are_shown_and_sent(stage, make_rack, poll, sent, model) -> None
     ((driver, message),) = sent
     assert (driver, message["node_uuid"]) == ("redfish", node)
     assert message["event_type"] == "hardware.redfish.metrics.update"
-    kinds = {"Extra", "Fan", "Temperature", "Drive"} | ({"Power"} if model == "generic" else set())
-    assert set(message["payload"]) == kinds
+    kinds = {"Extra", "Fan", "Temperature", "Drive", "Environment"}
+    of_model = {"generic": {"Power"}, "nvidia-gb200": {"LeakDetector", "PowerShelf"}}
+    assert set(message["payload"]) == kinds | of_model.get(model, set())
 
 
 def test_the_payload_has_the_fields_of_ironic(stage, machine, poll, sent) -> None:
@@ -71,6 +81,67 @@ def test_the_payload_has_the_fields_of_ironic(stage, machine, poll, sent) -> Non
     }  # fmt: skip
     assert list(message["payload"]["Power"]) == [f"0:Power@{machine.uuid}"]
     assert set(message["payload"]) == {"Temperature", "Power"}
+
+
+def test_leak_detectors_power_shelves_and_metrics_of_a_tray_are_read(
+    stage, make_rack, poll, sent
+) -> None:
+    machine = make_rack(2, model="nvidia-gb200").machines[1]
+    manageable(stage, machine)
+    machine.system.leaks[MANIFOLD] = "Warning"
+    poll()
+    (_, message) = sent[0]
+    assert message["payload"]["LeakDetector"][f"{MANIFOLD}@Chassis_1"] == {
+        "identity": MANIFOLD, "name": MANIFOLD.replace("_", " "), "detector_state": "Warning",
+        "leak_detector_type": "Moisture", "physical_context": None, "state": "Enabled",
+        "health": "Warning",
+    }  # fmt: skip
+    shelf = message["payload"]["PowerShelf"]["PowerShelf_0"]
+    assert (shelf["power_watts"], shelf["power_load_percent"], shelf["health"]) == (5200, 16, "OK")
+    assert message["payload"]["Environment"]["Chassis_1"]["power_watts"] == 12
+    shown = {(each.name, each.labels[4]): each.value for each in collect(stage)}
+    assert shown["baremetal_leak_detector_status", f"{MANIFOLD}@Chassis_1"] == 1.0
+    assert shown["baremetal_leak_detector_status", f"{COLD_PLATE}@Chassis_1"] == 0.0
+    assert shown["baremetal_power_shelf_power_watts", "PowerShelf_0"] == 5200.0
+    assert shown["baremetal_power_shelf_status", "PowerShelf_0"] == 0.0
+    assert shown["baremetal_environment_power_watts", "Chassis_1"] == 12.0
+
+
+def test_a_leak_stands_in_health_history_and_why_until_its_end(stage, make_rack, poll) -> None:
+    machine, other = make_rack(2, model="nvidia-gb200").machines
+    node, neighbour = manageable(stage, machine), manageable(stage, other)
+    stage.configure("sensor_data", send_sensor_data=True)
+    sync = PowerSync(stage.site.runtime)
+
+    def settle(**options) -> tuple[str, str, str]:
+        poll(**options)
+        sync.run()
+        wait_for(lambda: sync.is_idle, "power sync to end")
+        why = stage.api.get(f"/ext/v1/nodes/{node}/why").json
+        return stage.show(node)["health"], why["cause_code"], why["cause"]
+
+    assert settle()[:2] == ("OK", None)
+    machine.system.leaks[MANIFOLD] = "Critical"
+    for _ in range(2):
+        health, code, cause = settle()
+        assert (health, code) == ("Critical", "leak")
+        assert f"its leak detectors say Critical: {MANIFOLD}@Chassis_0" in cause
+    assert stage.show(neighbour)["health"] == "OK"
+    stage.api.put(f"/v1/nodes/{node}/maintenance", {})
+    assert settle(enable_for_undeployed_nodes=False)[:2] == ("Critical", "leak")
+    stage.api.delete(f"/v1/nodes/{node}/maintenance")
+    machine.system.leaks[MANIFOLD] = "OK"
+    assert settle(enable_for_undeployed_nodes=False)[:2] == ("OK", None)
+    events = [
+        each["event"] for each in stage.api.get(f"/v1/nodes/{node}/history?detail=true").json[
+            "history"
+        ] if "leak" in each["event"]
+    ]  # fmt: skip
+    assert events == [
+        f"leak detectors say Critical: {MANIFOLD}@Chassis_0",
+        "leak detectors say Critical no longer",
+    ]
+    assert "leaks" not in stage.site.node(node).driver_internal_info
 
 
 def test_only_active_nodes_out_of_maintenance_are_read(stage, machine, poll, sent) -> None:

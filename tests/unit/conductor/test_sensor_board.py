@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bloomery import metrics
-from bloomery.conductor.sensor_board import SensorBoard
+from bloomery.conductor.sensor_board import SensorBoard, list_leaks
 from bloomery.db.nodes import SensorRow
 from bloomery.model.node import RingKey
 
@@ -20,6 +20,16 @@ REDFISH = {
     "Power": {"0:Power@c": {"health": "OK"}},
     "Drive": {"Drive 0:1@s": {"health": None}},
 }  # fmt: skip
+TRAY = {
+    "LeakDetector": {
+        "Manifold@c": {"detector_state": "Critical", "health": "OK"},
+        "ColdPlate@c": {"detector_state": None, "health": "Critical"},
+        "Floor@c": {"detector_state": "Warning", "physical_context": "Rack"},
+        "Mute@c": {"detector_state": None, "health": None},
+    },
+    "Environment": {"c": {"power_watts": 240, "energy_kwh": None}},
+    "PowerShelf": {"1": {"health": "Warning", "power_watts": 5200.0, "power_load_percent": 16}},
+}
 IPMI = {
     "Temperature": {
         "Temp 2 (0x2)": {"Sensor ID": "Temp 2 (0x2)", "Entity ID": "3.2",
@@ -51,6 +61,21 @@ def test_redfish_sensors_have_the_names_of_the_exporter():
         ("baremetal_fan_status", "SystemBoard", "0", ""): 1.0,
         ("baremetal_power_status", "PSU", "0:Power@c", ""): 0.0,
     }
+
+
+def test_sensors_of_a_tray_have_names_of_our_own():
+    assert rows(TRAY) == {
+        STAMP: AT.timestamp(),
+        ("baremetal_leak_detector_status", "unknown", "Manifold@c", "Critical"): 1.0,
+        ("baremetal_leak_detector_status", "unknown", "ColdPlate@c", "Critical"): 1.0,
+        ("baremetal_leak_detector_status", "Rack", "Floor@c", "Warning"): 1.0,
+        ("baremetal_environment_power_watts", "Environment", "c", ""): 240.0,
+        ("baremetal_power_shelf_power_watts", "PowerShelf", "1", ""): 5200.0,
+        ("baremetal_power_shelf_power_load_percent", "PowerShelf", "1", ""): 16.0,
+        ("baremetal_power_shelf_status", "PowerShelf", "1", ""): 1.0,
+    }
+    assert list_leaks(TRAY) == ["ColdPlate@c", "Manifold@c"]
+    assert list_leaks(REDFISH) == list_leaks({}) == []
 
 
 def test_ipmi_sensors_have_the_names_of_the_exporter():
