@@ -203,10 +203,21 @@ class Console:
         None, "ports of consoles as FIRST:END, without END, for nodes without ipmi_terminal_port"
     )
     terminal_timeout: int = option(
-        600, "seconds without a byte after which a connection ends; 0: never", least=0
+        600, "seconds without a byte after which connections end; 0: never", least=0
     )
     kill_timeout: int = option(
         1, "seconds between the order to end a connection and its killing", least=1
+    )
+    record_dir: str = option(
+        "",
+        "folder with what machines write to enabled consoles, a file for each node, secrets "
+        "included; empty: nothing is recorded",
+    )
+    record_size: int = option(
+        16, "MiB of a node's record; the older half goes first", least=1, most=4096
+    )
+    allow_local: bool = option(
+        False, "let console servers be at loopback, link-local and cloud metadata addresses"
     )
 
 

@@ -16,7 +16,7 @@ class ManualHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("no-bios",),
         "boot": ("ipxe", "pxe"),
-        "console": ("no-console",),
+        "console": ("no-console", "console-server"),
         "deploy": ("direct", "ramdisk", "custom-agent", "autodetect", "noop"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),

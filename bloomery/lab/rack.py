@@ -27,6 +27,7 @@ from typing import Any, Final, Self
 from bloomery import errors
 from bloomery.lab import models, overview
 from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
+from bloomery.lab.console import SerialConsole
 from bloomery.lab.model import Model
 from bloomery.lab.system import Spec, System
 from bloomery.lab.wire import Server
@@ -38,13 +39,17 @@ _EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  connections to other addresses 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The data to enrol a machine, and its ``system`` and ``bmc``."""
+    """The data to enrol a machine, and its ``system`` and ``bmc``.
+
+    ``console``: the HOST:PORT of its serial line, if there is one.
+    """
 
     address: str
     username: str
     password: str
     system: System
     bmc: SimulatedBmc
+    console: str | None = None
 
     @property
     def uuid(self) -> str:
@@ -66,15 +71,17 @@ class Machine:
     @property
     def node(self) -> dict[str, Any]:
         """The node to enrol, with its port."""
+        console = {"console_interface": "console-server"} if self.console else {}
         return {
-            "name": self.name, "driver": "redfish", "driver_info": self.driver_info,
+            "name": self.name, "driver": "redfish", "driver_info": self.driver_info, **console,
             "ports": [{"address": self.mac}],
         }  # fmt: skip
 
     @property
     def driver_info(self) -> dict[str, Any]:
         """The driver_info for a node of the driver ``redfish``."""
-        return {
+        console = {"console_server_address": self.console} if self.console else {}
+        return console | {
             "redfish_address": self.address,
             "redfish_system_id": self.system_id,
             "redfish_username": self.username,
@@ -116,7 +123,7 @@ class Rack:
     ones.  ``first``: the loopback address of the first BMC, where the next addresses are those of
     the others; all have one port, and so one file is open for all.  ``model``: a name in
     ``models.ALL``; all but ``generic`` have as many machines per BMC as the make.
-    ``built``: further BMCs.
+    ``built``: further BMCs.  ``consoles``: each machine has a serial line, at a port of its own.
     """
 
     def __init__(
@@ -132,6 +139,7 @@ class Rack:
         tls: tuple[str, str] | None = None,
         model: str = models.GENERIC.name,
         built: Iterable[SimulatedBmc] = (),
+        consoles: bool = False,
         **more: Any,
     ) -> None:
         make = models.of(model)
@@ -148,6 +156,8 @@ class Rack:
             start = ipaddress.IPv4Address(first)
             by_address = {str(start + n): bmc for n, bmc in enumerate(self.bmcs)}
             self._servers = [_server(_EVERY_ADDRESS, port, by_address)]
+        systems = [each for bmc in self.bmcs if consoles for each in bmc.systems.values()]
+        self._consoles = {system.id: _console(system, host) for system in systems}
         self._context: ssl.SSLContext | None = None
         if tls:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -160,6 +170,7 @@ class Rack:
                     Machine(
                         address=self._address(at, server), username=user, password=password,
                         system=system, bmc=bmc,
+                        console=self._consoles[system.id].address if consoles else None,
                     )
                     for system in bmc.systems.values()
                 ]  # fmt: skip
@@ -198,8 +209,7 @@ class Rack:
         for bmc in self.bmcs:
             bmc.stopping.set()
         if self._loop is None:
-            for server in self._servers:
-                server.stop()
+            self._close()
             return
         with contextlib.suppress(RuntimeError):  # it has stopped before
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -218,17 +228,34 @@ class Rack:
             loop.set_exception_handler(_log_broken)
             for server in self._servers:
                 server.start(loop, self._context)
+            for console in self._consoles.values():
+                console.start(loop)
             self._loop = loop
             self._ready.set()
             loop.run_forever()
-            for server in self._servers:
-                server.stop()
+            self._close()
+
+    def _close(self) -> None:
+        for server in self._servers:
+            server.stop()
+        for console in self._consoles.values():
+            console.stop()
 
 
 def _log_broken(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what broke, unless a client has disconnected."""
     if not isinstance(exc := context.get("exception"), OSError):
         LOG.error("the lab's server broke: %s", context["message"], exc_info=exc)
+
+
+def _console(system: System, host: str) -> SerialConsole:
+    try:
+        return SerialConsole(system, host)
+    except OSError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot listen for the console of {system.name}: {exc.strerror}; raise ulimit "
+            "-n, or leave out the consoles"
+        ) from exc
 
 
 def _server(host: str, port: int, by_address: Mapping[str, SimulatedBmc]) -> Server:

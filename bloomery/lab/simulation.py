@@ -32,8 +32,8 @@ _POLL_S: Final = 0.5  # between two polls of the power of an IPMI machine
 class Simulation:
     """``port``: of the first BMC, the others follow; 0: any free ones.  ``folder``: for files.
 
-    ``first``, ``tls``: as in ``Rack``.  ``switches``: their number; the machines are at their
-    ports, one after the other.
+    ``first``, ``tls``, ``consoles``: as in ``Rack``.  ``switches``: their number; the machines are
+    at their ports, one after the other.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Simulation:
         first: str | None = None,
         tls: tuple[str, str] | None = None,
         switches: int = 0,
+        consoles: bool = False,
     ) -> None:
         self.scenario, self._stack = scenario, ExitStack()
         self._groups: dict[str, list[SimulatedBmc]] = {}
@@ -74,7 +75,9 @@ class Simulation:
         built = [bmc for group in self._groups.values() for bmc in group]
         each = -(-number // max(switches, 1))
         self.switches = [SimulatedSwitch(f"tor-{n + 1}", ports=each) for n in range(switches)]
-        self.rack = rack.Rack(built=[*built, *self.switches], port=port, first=first, tls=tls)
+        self.rack = rack.Rack(
+            built=[*built, *self.switches], port=port, first=first, tls=tls, consoles=consoles
+        )
         self.rack.overview = self.overview
 
     def _random(self, what: object) -> random.Random:

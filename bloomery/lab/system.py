@@ -137,6 +137,7 @@ class System:
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
         self._orders: list[tuple[float, str]] = []
         self.changed: Callable[[], None] = lambda: None  # is called at each start and stop
+        self.serial_line: Callable[[], None] = lambda: None  # as ``changed``
         self.bmc_back_at = self.bmc_reset_at = 0.0
         self.clock_s = 0.0  # the BMC's clock less that of this host
         self.utc_offset = "+00:00"
@@ -244,19 +245,23 @@ class System:
             was_on, stops = self.is_on, kind in _STOPS
             if stops:
                 self.stop()
-                self.changed()
+                self._follow_power()
                 if self._in_post is not None:  # a power off during POST applies nothing
                     self._in_post.cancel()
                     self._in_post = None
             if kind in _STARTS and (stops or not was_on):
                 self._take_boot()
                 self.start()
-                self.changed()
+                self._follow_power()
             self.note(f"power is {self.power}")
             with self.lock:
                 del self._orders[0]
                 if not self._orders:
                     return
+
+    def _follow_power(self) -> None:
+        self.changed()
+        self.serial_line()
 
     def _take_boot(self) -> None:
         """Begin POST, and boot with the current settings, which uses up a Once override."""

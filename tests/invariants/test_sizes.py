@@ -14,20 +14,20 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 123_268,  # firmware by policy
-    "lines of the tests": 143_344,  # the same
+    "lines of the product": 123_882,  # serial consoles, firmware by policy
+    "lines of the tests": 143_719,  # serial consoles, the same
     "lines of bloomery": 3768,  # secrets compared by digests, shared TLS contexts
     "lines of bloomery/api": 8625,  # a node is forgotten
-    "lines of bloomery/cli": 9247,  # the api's and the engine's commands have a file of their own
+    "lines of bloomery/cli": 9274,  # serial consoles, and what came before
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
-    "lines of bloomery/conf": 1958,  # options of retries, firmware by policy
+    "lines of bloomery/conf": 1969,  # serial consoles, and what came before
     "lines of bloomery/db": 9292,  # nodes with leaks are read in whatever state
-    "lines of bloomery/drivers": 20_018,  # SmartStorage, leak detectors, and what came before
+    "lines of bloomery/drivers": 20_427,  # serial consoles, and what came before
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5404,  # a tray, an iLO 5, leak detectors, power shelves
+    "lines of bloomery/lab": 5571,  # serial consoles, and what came before
     "lines of bloomery/model": 4233,  # the key of leaks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
-    "files of the product": 731,  # the api's and the engine's commands
-    "functions": 8050,  # the same as for lines
+    "files of the product": 734,  # serial consoles, and what came before
+    "functions": 8102,  # serial consoles, the same as for lines
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 546,  # the same
+    "one-caller helpers": 555,  # serial consoles, the same
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 317,

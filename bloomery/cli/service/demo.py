@@ -37,6 +37,9 @@ _STOPS_WITHIN_S = 75.0
 _POWER_S = 1.2  # how long a simulated server takes to switch
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.5
+_FIRST_CONSOLE: Final = 10000
+_CONSOLE_PORTS: Final = 1000  # of which some may be taken
+_CONSOLES: Final = ("fake", "no-console", "console-server")
 _TURN_S: Final = 20.0  # between two orders to the machine that comes and goes
 _REFUSAL: Final = {"error": {"code": "Base.1.0.GeneralError", "message": "the virtual drive is "
                              "locked by another session"}}  # fmt: skip
@@ -51,7 +54,7 @@ def demo(once: bool, port: int) -> None:
     shutdown = process.Shutdown().listen()
     shutdown.allow_grace(_STOPS_WITHIN_S)
     with (
-        rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,
+        rack.Rack(NODES, apart=True, power_s=_POWER_S, consoles=True) as servers,
         tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
         StateDir(Path(folder)) as home,
         _service(home, port) as service,
@@ -87,7 +90,14 @@ def demo(once: bool, port: int) -> None:
 @contextlib.contextmanager
 def _service(home: StateDir, port: int) -> Iterator[Service]:
     """Run the service on the usual port, or on any other if that one is taken."""
-    settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
+    plain, first = conf.Conf(), _FIRST_CONSOLE
+    settings = conf.Conf(
+        api=dataclasses.replace(plain.api, port=port),
+        default=dataclasses.replace(plain.default, enabled_console_interfaces=_CONSOLES),
+        console=dataclasses.replace(
+            plain.console, port_range=f"{first}:{first + _CONSOLE_PORTS}", allow_local=True
+        ),
+    )
     try:
         service = Service(settings, home)
     except errors.CannotStart:
@@ -109,6 +119,12 @@ def _job(service: Service, servers: rack.Rack) -> str:
         create(client, machine)
     click.echo("manage: does each BMC answer?")
     fleet.take("manage", "manageable")
+    click.echo("enable their serial consoles")
+    for machine in machines:
+        if "console_interface" in machine.more:
+            client.put(f"/v1/nodes/{machine.name}/states/console", {"enabled": True})
+    while any(client.get(f"/v1/nodes/{each.name}")["reservation"] for each in machines):
+        time.sleep(_POLL_S)
     click.echo("provide: clean them")
     fleet.take("provide", "available")
     click.echo(f"a stack deploys {DEPLOYED} of them, one after the other, each from its CD drive")
@@ -151,13 +167,14 @@ def _template(image: str) -> dict[str, Any]:
 
 def _enrolled(number: int, server: rack.Machine) -> Machine:
     """Return a server of the rack as the API's client enrols it."""
+    console = {"console_interface": "console-server"} if server.console else {}
     return Machine(
         name=_name(number),
         driver="redfish",
         driver_info=server.driver_info,
         ports=[{"address": server.mac}],
         properties={"rack": "rack-1"},
-        more={"resource_class": _CLASS},
+        more={"resource_class": _CLASS} | console,
     )
 
 

@@ -84,6 +84,12 @@ def lab() -> None:
     "[ironic_networking]switch_config_file.",
 )
 @click.option(
+    "--consoles",
+    is_flag=True,
+    help="Give each Redfish server a serial line at a port of its own, for the console interface "
+    "console-server.",
+)
+@click.option(
     "--scenario",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -107,6 +113,7 @@ def up(
     model: str,
     write: Path | None,
     switches: Path | None,
+    consoles: bool,
     file: Path | None,
     api: str | None,
 ) -> None:
@@ -147,6 +154,7 @@ def up(
             port=port,
             first=first_address,
             switches=0 if switches is None else _SWITCHES,
+            consoles=consoles,
         ) as simulation,
     ):
         try:
@@ -235,8 +243,10 @@ def enrolment(machine: rack.Machine) -> str:
         f"--driver-info {name}={json.dumps(value) if ' ' in value else value}"
         for name, value in machine.driver_info.items()
     )
+    console = " --console-interface console-server" if machine.console else ""
     return (
-        f"baremetal node create --driver redfish --name {machine.name} \\\n    {arguments}\n"
+        f"baremetal node create --driver redfish --name {machine.name}{console} \\\n"
+        f"    {arguments}\n"
         f"baremetal port create --node $(baremetal node show {machine.name} -f value -c uuid) "
         f"{machine.mac}"
     )

@@ -29,7 +29,7 @@ class FakeHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("fake", "no-bios"),
         "boot": ("fake", "ipxe", "pxe"),
-        "console": ("fake", "no-console"),
+        "console": ("fake", "no-console", "console-server"),
         "deploy": ("fake", "direct", "ramdisk", "custom-agent", "autodetect"),
         "firmware": ("fake", "no-firmware"),
         "inspect": ("fake", "agent", "no-inspect"),

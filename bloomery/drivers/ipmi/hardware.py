@@ -23,7 +23,7 @@ class IpmiHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("no-bios",),
         "boot": ("no-boot", "ipxe", "pxe"),
-        "console": ("no-console", "ipmitool-socat"),
+        "console": ("no-console", "ipmitool-socat", "console-server"),
         "deploy": ("no-deploy", "direct", "custom-agent", "autodetect"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),

@@ -18,7 +18,7 @@ class RedfishHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("redfish", "no-bios"),
         "boot": ("redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe", "pxe", "http"),
-        "console": ("no-console", "ipmitool-socat"),
+        "console": ("no-console", "ipmitool-socat", "console-server"),
         "deploy": ("ramdisk", "direct", "custom-agent", "autodetect"),
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),

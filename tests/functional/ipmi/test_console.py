@@ -94,7 +94,7 @@ def test_a_console_leads_to_the_machine(stage, machine, node):
         connection.sendall(b"root\r")
         assert os.read(machine.console, 100) == b"root\r"
         assert switch(stage, node, on=False)["console_enabled"] is False
-        assert until(connection, b"never") == b""
+        assert b"it is switched off" in until(connection, b"never")
     assert stage.api.get(f"/v1/nodes/{node}/states/console").json["console_info"] is None
     assert interface(stage)._terminals == {}
 
@@ -138,11 +138,25 @@ def test_a_session_that_dies_is_replaced_at_the_next_connection(stage, machine, 
     switch(stage, node, on=True)
     (terminal,) = interface(stage)._terminals.values()
     with connect(stage, node) as connection:
-        os.killpg(terminal._process.pid, signal.SIGKILL)
-        until(connection, b"never")
+        os.killpg(terminal._line._process.pid, signal.SIGKILL)
+        assert b"[console the serial line ended]" in until(connection, b"never")
     with connect(stage, node) as connection:
         os.write(machine.console, b"again")
         assert until(connection, b"again").endswith(b"again")
+
+
+def test_connections_share_the_session(stage, machine, node):
+    """A later one sees what was written before it came, and both may type."""
+    switch(stage, node, on=True)
+    with connect(stage, node) as first:
+        os.write(machine.console, b"\r\nlogin: ")
+        until(first, b"login: ")
+        with socket.create_connection(address(stage, node), 20) as second:
+            until(second, b"login: ")
+            second.sendall(b"root\r")
+            assert os.read(machine.console, 100) == b"root\r"
+        first.sendall(b"again")
+        assert os.read(machine.console, 100) == b"again"
 
 
 def test_a_console_is_started_again_on_its_port_after_a_restart(stage, node):

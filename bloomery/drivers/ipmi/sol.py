@@ -1,0 +1,96 @@
+"""Serial over LAN: a line of ``terminal`` that ``ipmitool`` carries, in a pty of ``socat``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from bloomery.drivers.ipmi import tool
+from bloomery.drivers.ipmi.info import Info
+
+PROGRAM: Final = "socat"
+_PATIENCE: Final = tool.Patience(retries=4, interval_s=1)
+_LAST_S: Final = 5.0  # for socat to end once its socket is closed
+
+
+class SolLine:
+    """``suite``: the cipher suite, None for any.  The processes end with the thread that opens."""
+
+    def __init__(self, own: Info, suite: int | None) -> None:
+        self._own, self._suite = own, suite
+        self._mutex = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def open(self) -> socket.socket:
+        """Start socat and ipmitool, which takes the session over, as only one is possible."""
+        ours, theirs = socket.socketpair()
+        with (
+            theirs,
+            tool.in_memory(self._own.password.encode() or b"\0") as password,
+            tool.in_memory(self._script(password).encode()) as script,
+            self._mutex,
+        ):
+            shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
+            self._process = subprocess.Popen(
+                (*tool.tie(), PROGRAM, f"FD:{theirs.fileno()}", shell),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), password, script),
+                env=tool.environment(self._own), start_new_session=True,
+            )  # fmt: skip
+        return ours
+
+    def close(self) -> None:
+        """Await the end of the processes, and end the session at the BMC.
+
+        That session may else hold up what the machine writes.
+        """
+        self.kill(_LAST_S)
+        with self._mutex:
+            self._process = None
+        with tool.in_memory(self._own.password.encode() or b"\0") as password:
+            subprocess.run(
+                (*tool.tie(), *self._command("deactivate", password)),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                pass_fds=(password,), env=tool.environment(self._own), check=False,
+            )  # fmt: skip
+
+    def abort(self) -> None:
+        with self._mutex:
+            if self._process is not None:
+                _signal(self._process, signal.SIGTERM)
+
+    def kill(self, after_s: float) -> None:
+        with self._mutex:
+            process = self._process
+        if process is None:
+            return
+        try:
+            process.wait(after_s)
+        except subprocess.TimeoutExpired:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+
+    def _script(self, password: int) -> str:
+        """Return a shell script that ends an older session before it opens its own."""
+        deactivate, activate = (
+            shlex.join(self._command(verb, password)) for verb in ("deactivate", "activate")
+        )
+        return f"{deactivate} </dev/null >/dev/null 2>&1\nexec {activate}\n"
+
+    def _command(self, verb: str, password: int) -> Sequence[str]:
+        return tool.command(
+            self._own, ("sol", verb), suite=self._suite, patience=_PATIENCE,
+            password_file=f"/proc/self/fd/{password}", verbose=False,
+        )  # fmt: skip
+
+
+def _signal(process: subprocess.Popen[bytes], order: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, order)
