@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
 import hashlib
 import hmac
 import logging
+import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import bcrypt
 
-from bloomery import errors
+from bloomery import errors, files
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ MAX_REMEMBERED: Final = 1000
 _BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _LONGEST: Final = 72  # bytes of a password that bcrypt takes
 _ROUNDS: Final = range(4, 18)  # higher costs take minutes
-_FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
+_FORM: Final = "each line must be user:hash, the hash made by bcrypt (bloomery user add)"
 # The hash for any name of an empty file.
 _NOBODY: Final = b"$2b$10$H2c45wk0vXVn80LytPm56ub5vUUmlMN5tCcvqVK9/X/rR8UKBmrNK"
 
@@ -88,6 +91,28 @@ def entry(name: str, password: str) -> str:
             reason=f"cannot use the password: it is empty, or longer than {_LONGEST} bytes"
         )
     return f"{name}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()}"
+
+
+def change(path: Path, edit: Callable[[dict[str, str]], None]) -> None:
+    """Let ``edit`` change the lines of a file, by their names; lines without a name stay as well.
+
+    A missing file is made, for its owner alone.  Changes of several processes come one after
+    another.  Raises OSError, and what ``edit`` raises.
+    """
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        lines = []
+        with contextlib.suppress(FileNotFoundError):
+            lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        by_name = {line.partition(":")[0].strip(): line for line in lines if line.strip()}
+        edit(by_name)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        text = "".join(f"{line}\n" for line in by_name.values())
+        files.replace(path, text.encode("utf-8", errors="surrogateescape"))
+    finally:
+        os.close(folder)
 
 
 def proof_of(key: bytes, name: str, password: bytes) -> bytes:

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from bloomery import files
+
 KEY_BYTES: Final = 32
 
 
@@ -44,7 +46,7 @@ def new_key() -> bytes:
 
 def make(path: Path) -> None:
     """Create the file with a new key, readable by its owner alone.  Raises FileExistsError."""
-    fresh = _write(path.parent, [new_key()])
+    fresh = _write(path.parent, _content([new_key()]))
     try:
         path.hardlink_to(fresh)
     finally:
@@ -60,23 +62,18 @@ def make_missing(path: Path) -> None:
 
 def replace(path: Path, keys: Sequence[bytes]) -> None:
     """Replace the keys at a stroke: readers see the former file or the new one."""
-    fresh = _write(path.parent, keys)
-    if os.geteuid() == 0:  # the service may be another user's
-        owner = path.stat()
-        os.chown(fresh, owner.st_uid, owner.st_gid)
-    fresh.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)  # the folder's entries outlive a loss of power
-    finally:
-        os.close(descriptor)
+    files.replace(path, _content(keys))
 
 
-def _write(folder: Path, keys: Sequence[bytes]) -> Path:
-    """Write keys into a temporary file, readable by its owner alone."""
+def _content(keys: Sequence[bytes]) -> bytes:
+    return b"".join(key + b"\n" for key in keys)
+
+
+def _write(folder: Path, content: bytes) -> Path:
+    """Write content into a temporary file, readable by its owner alone."""
     descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(b"".join(key + b"\n" for key in keys))
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     return Path(name)

@@ -42,6 +42,7 @@ COMMANDS: Final = {
         "service.support:support_bundle",
         "Pack status, settings and logs without secrets.",
     ),
+    "user": Command("service.user:user", "Add, list and remove logins of http_basic."),
     "keys": Command("service.keys:keys", "Make the key that seals secrets, or replace it."),
     "events": Command("service.events:events", "Follow events; show or forget their sinks."),
     "audit": Command("service.audit:audit", "Check or export the record of all orders."),

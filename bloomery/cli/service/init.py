@@ -182,7 +182,7 @@ def configuration(answers: Answers) -> str:
                 "http_basic",
             ),
             "http_basic_auth_user_file": (
-                "a line for each login; add some with htpasswd -nbB USER PASSWORD",
+                "a line for each login; bloomery user add NAME writes one",
                 str(answers.logins),
             ),
         }
