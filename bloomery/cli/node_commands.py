@@ -274,16 +274,25 @@ _add_cleaning(
 @NODES
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE",
               help="A key of instance_info, such as image_source; may be repeated.")  # fmt: skip
+@click.option(
+    "--user-data",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="What cloud-init of the image reads, by a config drive; -: standard input.",
+)
 @click.option("--check", "only_checks", is_flag=True,
               help="Deploy nothing; say whether the nodes could be deployed, and their files "
               "fetched.  --set is stored.")  # fmt: skip
 @watching
 @click.pass_obj
 def deploy(
-    find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], only_checks: bool,
-    watching: Watching,
+    find: Find, nodes: tuple[str, ...], pairs: tuple[str, ...], user_data: TextIO | None,
+    only_checks: bool, watching: Watching,
 ) -> None:  # fmt: skip
     """Deploy available nodes."""
+    if user_data and only_checks:
+        raise click.UsageError("--user-data is for a deployment; --check deploys nothing")
+    more = {"configdrive": {"user_data": user_data.read()}} if user_data else {}
     values = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -302,7 +311,7 @@ def deploy(
         orders.send(_require_valid, "could be deployed")
         orders.end()
         return
-    _provision(orders, "active", "active")
+    _provision(orders, "active", "active", more)
 
 
 def _require_valid(to: Client, path: str) -> None:
@@ -409,9 +418,12 @@ def forget(find: Find, nodes: tuple[str, ...], force: bool, yes: bool, as_json: 
 # ------------------------------------------------------------------------------------- helpers
 
 
-def _provision(orders: Orders, target: str, state: str) -> None:
-    """Order a provision state of the nodes, watch until ``state`` if that is wanted, and end."""
-    orders.act({"provision": {"target": target}})
+def _provision(orders: Orders, target: str, state: str, more: Json | None = None) -> None:
+    """Order a provision state of the nodes, watch until ``state`` if that is wanted, and end.
+
+    ``more``: other keys of the order's body.
+    """
+    orders.act({"provision": {"target": target} | (more or {})})
     orders.watch(state)
     orders.end()
 

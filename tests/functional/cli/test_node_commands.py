@@ -74,6 +74,20 @@ def test_nodes_are_listed_shown_and_explained(run: Run, api: Client) -> None:
         api.delete(f"/v1/nodes/{name}")
 
 
+def test_user_data_goes_with_a_deployment(run: Run, api: Client, tmp_path: Path) -> None:
+    create(api, "cloudy")
+    file = tmp_path / "user-data"
+    file.write_text("#cloud-config\npassword: opensesame\n")
+    run("node manage cloudy --wait")
+    run("node provide cloudy --wait --yes")
+    refused = run(f"node deploy cloudy --check --user-data {file}")
+    assert (refused.exit_code, "--check deploys nothing" in refused.stderr) == (2, True)
+    deployed = run(f"node deploy cloudy --user-data {file} --wait")
+    assert deployed.exit_code == 0, deployed.output
+    assert "opensesame" not in deployed.output
+    assert node(api, "cloudy")["instance_info"]["configdrive"] == "******"
+
+
 def test_orders_are_watched_and_refusals_printed(run: Run, api: Client) -> None:
     create(api, "do-1", "do-2")
     done = run("node manage do-1 do-2 --wait")
