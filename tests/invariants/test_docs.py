@@ -166,12 +166,6 @@ def test_time_outs_and_limits_are_options():
     assert named <= known
 
 
-def test_readme_lists_every_command():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `bloomery ([\w-]+)` \| (.*) \|$", text, re.MULTILINE))
-    assert rows == {name: command.help for name, command in COMMANDS.items()}
-
-
 def test_generated_pages_name_every_declaration(reference_pages: ModuleType):
     written = {name: "\n".join(lines()) for name, lines in reference_pages.PAGES.items()}
     declared = {

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 123_882,  # serial consoles, firmware by policy
-    "lines of the tests": 143_719,  # serial consoles, the same
-    "lines of bloomery": 3768,  # secrets compared by digests, shared TLS contexts
+    "lines of the product": 124_088,  # serial consoles, firmware by policy
+    "lines of the tests": 143_845,  # serial consoles, the same
+    "lines of bloomery": 3828,  # secrets compared by digests, shared TLS contexts, logins kept by commands
     "lines of bloomery/api": 8625,  # a node is forgotten
-    "lines of bloomery/cli": 9274,  # serial consoles, and what came before
+    "lines of bloomery/cli": 9420,  # the api's and the engine's commands, logins, firmware
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
     "lines of bloomery/conf": 1969,  # serial consoles, and what came before
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
-    "files of the product": 734,  # serial consoles, and what came before
-    "functions": 8102,  # serial consoles, the same as for lines
+    "files of the product": 736,  # serial consoles, and what came before
+    "functions": 8119,  # serial consoles, the same as for lines
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 555,  # serial consoles, the same
+    "one-caller helpers": 556,  # serial consoles, the same
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 317,
