@@ -16,14 +16,17 @@ from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, reading
 from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.model import architectures
 from bloomery.model.rules import idents
 from bloomery.outcome import Done
 
 Json: TypeAlias = dict[str, Any]
 
-_ARCHITECTURES: Final = {  # of ProcessorArchitecture and of InstructionSet
-    "x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64", "ARM-A64": "aarch64",
-}  # fmt: skip
+_ARCHITECTURES: Final = ("x86-64", "ARM-A64", "x86", "ARM")  # of a processor, exact ones first
+_MODELS: Final = (  # what the name of a processor says where the BMC does not
+    (re.compile(r"\b(Xeon|EPYC|Opteron|Ryzen|Pentium)\b|\bCore\(TM\)"), "x86_64"),
+    (re.compile(r"\b(Altra|AmpereOne|Neoverse|Grace|Kunpeng|ThunderX|Graviton\d?)\b"), "aarch64"),
+)
 _LEAST_DISK: Final = 4 << 30  # smaller disks are boot sticks
 _PCI_HOOKS: Final = frozenset({"pci-devices", "accelerators"})
 _LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
@@ -117,7 +120,7 @@ def look(system: Any) -> Json:
             "system_uuid": system.uuid,
         },
         "memory": {"physical_mb": int(memory_gib * 1024) if memory_gib else None},
-        "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
+        "cpu": _with_architecture(system, reading.optional(_cpu, system) or {"count": None}),
         "disks": disks,
         "interfaces": interfaces,
         "boot": {"current_boot_mode": boot_device.mode_of(system)},
@@ -132,14 +135,26 @@ def _cpu(system: Any) -> Json:
     ]
     first = processors[0] if processors else None
     kinds = [getattr(first, name, None) for name in ("processor_architecture", "instruction_set")]
-    names = [kind.value for kind in kinds if kind is not None]
-    architecture = next((name for name in names if name in _ARCHITECTURES), next(iter(names), None))
+    names = [kind.value for kind in kinds if kind is not None and kind.value != "OEM"]
+    named = next((name for name in _ARCHITECTURES if name in names), next(iter(names), None))
     return {
         "count": sum(p.total_threads or p.total_cores or 0 for p in processors) or None,
-        "architecture": _ARCHITECTURES.get(str(architecture), architecture),
+        "architecture": architectures.canonical(named) if named in _ARCHITECTURES else named,
         "model_name": getattr(first, "model", None),
         "frequency": getattr(first, "max_speed_mhz", None),
     }
+
+
+def _with_architecture(system: Any, cpu: Json) -> Json:
+    """Return the processor with the architecture that its model has, where the BMC names none.
+
+    BMCs without a list of processors have a ProcessorSummary.
+    """
+    summary = system.json.get("ProcessorSummary")
+    models = [cpu.get("model_name"), summary.get("Model") if isinstance(summary, dict) else None]
+    text = " ".join(model for model in models if isinstance(model, str))
+    by_model = next((name for pattern, name in _MODELS if pattern.search(text)), None)
+    return cpu | {"architecture": cpu.get("architecture") or by_model}
 
 
 def _storage(system: Any) -> list[Json]:
