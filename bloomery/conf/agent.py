@@ -244,6 +244,25 @@ class Pxe:
         "nofb vga=normal",
         "parameters of the agent's kernel for network boots; driver_info overrides it",
     )
+    ipxe_bootfile_name: str = option(
+        "undionly.kpxe", "file of iPXE for BIOS machines, in the lines of bloomery dhcp print"
+    )
+    uefi_ipxe_bootfile_name: str = option(
+        "snponly.efi", "file of iPXE for UEFI machines, in the lines of bloomery dhcp print"
+    )
+    ipxe_bootfile_name_by_arch: dict[str, str] = option(
+        {},
+        "files of iPXE for UEFI machines by architecture, each cpu_arch:file; overrides "
+        "uefi_ipxe_bootfile_name; for aarch64 it is snponly-arm64.efi unless named here",
+    )
+    uefi_pxe_bootfile_name: str = option(
+        "bootx64.efi", "file of the signed shim, in the lines of bloomery dhcp print --loader grub"
+    )
+    pxe_bootfile_name_by_arch: dict[str, str] = option(
+        {},
+        "files of the signed shim by architecture, each cpu_arch:file; overrides "
+        "uefi_pxe_bootfile_name; for aarch64 it is bootaa64.efi unless named here",
+    )
     ipxe_timeout: int = option(
         0, "seconds for iPXE's download of a kernel or ramdisk, after which the machine boots its "
 "disk; 0: no limit",

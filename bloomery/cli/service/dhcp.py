@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,15 +15,20 @@ from bloomery import boot_files, conf, errors
 from bloomery.cli import cloud, groups
 from bloomery.cli.client import Client
 from bloomery.cli.service import options
+from bloomery.conf.agent import Pxe
+from bloomery.drivers.agent_boot import machine_code
 from bloomery.drivers.agent_boot.publication import Publication
+from bloomery.model import architectures
 
 _IPXE, _GRUB = _LOADERS = ("ipxe", "grub")
 _PATH: Final = re.compile(r"/[!-~]*")
+_FILE: Final = re.compile(r"[!-~]+")
 _ODD: Final = re.compile(r"[,\"#\\]")  # dnsmasq would act on them
-_ARCHITECTURES: Final = {  # dnsmasq's tag: numbers of firmware, the last boots by HTTP
-    "efi": (7, 9, 16),
-    "arm64": (11, 19),
-}  # IANA, Processor Architecture Types of DHCPv6 (RFC 5970)
+_EFI: Final = ("efi", architectures.X86_64, (7, 9, 16))
+_ARM: Final = ("arm64", architectures.AARCH64, (11, 19))
+_FIRMWARES: Final = (_EFI, _ARM)  # dnsmasq's tag, cpu_arch, numbers; the last boots by HTTP
+# Source of the numbers: IANA, Processor Architecture Types of DHCPv6 (RFC 5970).
+_ARM_FILES: Final = {_IPXE: "snponly-arm64.efi", _GRUB: "bootaa64.efi"}
 _NO_RANGE: Final = (
     "# Replace FIRST and LAST with addresses for machines, and remove the mark of the comment:",
     "#dhcp-range=FIRST,LAST",
@@ -83,22 +88,25 @@ def print_(
     config_files: tuple[str, ...],
 ) -> None:
     """Print the configuration of dnsmasq, as DHCP and TFTP server of this site."""
-    base_url = Publication(conf.load(config_files)).base_url()
+    settings = conf.load(config_files)
+    base_url = Publication(settings).base_url()
     if _ODD.search(base_url):
         raise errors.CannotStart(reason=f"dnsmasq cannot hand out the address {base_url}")
     matches = [
         f"dhcp-match=set:{tag},option:client-arch,{number}"
-        for tag, numbers in _ARCHITECTURES.items()
+        for tag, _arch, numbers in _FIRMWARES
         for number in numbers
     ]
+    bios, x86, arm = _list_files(settings.pxe, loader)
+    _warn_of_other_architectures(Path(tftp_root), {x86: _EFI[1], arm: _ARM[1]})
     parts = urllib.parse.urlsplit(base_url)
     if loader == _IPXE:
         boots = [
             "dhcp-match=set:ipxe,175",
             *matches,
-            "dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,undionly.kpxe",
-            "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi",
-            "dhcp-boot=tag:!ipxe,tag:arm64,snponly-arm64.efi",
+            f"dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,{bios}",
+            f"dhcp-boot=tag:!ipxe,tag:efi,{x86}",
+            f"dhcp-boot=tag:!ipxe,tag:arm64,{arm}",
             f"dhcp-boot=tag:ipxe,{base_url}/{boot_files.IPXE_ENTRY}",
         ]
     else:
@@ -109,7 +117,7 @@ def print_(
                 f"#   set root=(http,{parts.netloc})",
                 f"#   configfile {parts.path}/{boot_files.GRUB_ENTRY}",
             ]
-        boots += [*matches, "dhcp-boot=tag:efi,bootx64.efi", "dhcp-boot=tag:arm64,bootaa64.efi"]
+        boots += [*matches, f"dhcp-boot=tag:efi,{x86}", f"dhcp-boot=tag:arm64,{arm}"]
     lines = [
         *((f"dhcp-range={addresses}",) if addresses else _NO_RANGE),
         *((f"dhcp-hostsdir={hosts_dir}", "dhcp-ignore=tag:!known") if hosts_dir else ()),
@@ -118,6 +126,44 @@ def print_(
         f"tftp-root={tftp_root}",
     ]
     click.echo("\n".join(lines))
+
+
+def _list_files(pxe: Pxe, loader: str) -> tuple[str, str, str]:
+    """Return the loader's files for BIOS, and for UEFI of x86 and of ARM.  Raises CannotStart."""
+    options, default = pxe.ipxe_bootfile_name_by_arch, pxe.uefi_ipxe_bootfile_name
+    if loader == _GRUB:
+        options, default = pxe.pxe_bootfile_name_by_arch, pxe.uefi_pxe_bootfile_name
+    by_arch = {}
+    exact_last = sorted(options.items(), key=lambda option: option[0].endswith("-uefi"))
+    for name, file in exact_last:  # Ironic's keys are "aarch64" and "aarch64-uefi"
+        if not name.endswith("-bios"):
+            by_arch[architectures.canonical(name.removesuffix("-uefi"))] = file
+    files = (
+        pxe.ipxe_bootfile_name,
+        by_arch.get(architectures.X86_64, default),
+        by_arch.get(architectures.AARCH64, _ARM_FILES[loader]),
+    )
+    for file in files:
+        if _ODD.search(file) or not _FILE.fullmatch(file):
+            raise errors.CannotStart(
+                reason=f"dnsmasq cannot hand out the file {file!r} that [pxe] names"
+            )
+    return files
+
+
+def _warn_of_other_architectures(folder: Path, files: Mapping[str, str]) -> None:
+    """Warn of files in the TFTP folder that the machines of their line cannot run."""
+    for name, wanted in files.items():
+        try:
+            with (folder / name).open("rb") as file:
+                built_for = machine_code.of_kernel(file)
+        except OSError:  # on another host, or not there yet
+            continue
+        if built_for not in (None, wanted):
+            click.echo(
+                f"warning: {folder / name} is for {built_for}, and machines of {wanted} get it",
+                err=True,
+            )
 
 
 @dhcp.command()

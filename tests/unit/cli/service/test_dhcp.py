@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from bloomery.cli import main
 from bloomery.cli.service import dhcp
+from tests.kit.machines import programs
 
 CHECKER = shutil.which("dnsmasq", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 PAGE = Path(__file__).parents[4] / "doc/guides/deploying.md"
@@ -79,6 +80,34 @@ def test_a_web_server_hands_out_the_scripts_where_there_is_one(tmp_path: Path) -
     assert "# GRUB cannot fetch https://web.test/bm:" in grub
     grub = run(tmp_path, "--loader", "grub", options=options.replace("https", "http")).stdout
     assert "#   set root=(http,web.test)\n#   configfile /bm/grub.cfg\n" in grub
+
+
+def test_the_options_name_the_files(tmp_path: Path) -> None:
+    options = f"""{OWN_API}[pxe]
+ipxe_bootfile_name = ipxe.pxe
+uefi_ipxe_bootfile_name = usual.efi
+ipxe_bootfile_name_by_arch = arm64:any.efi,aarch64-uefi:arm.efi,x86_64-bios:other.efi
+uefi_pxe_bootfile_name = shim.efi
+pxe_bootfile_name_by_arch = x86_64:shim64.efi
+"""
+    ipxe = settings(run(tmp_path, options=options))
+    assert {"dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,ipxe.pxe",
+            "dhcp-boot=tag:!ipxe,tag:efi,usual.efi",
+            "dhcp-boot=tag:!ipxe,tag:arm64,arm.efi"} < {*ipxe}  # fmt: skip
+    grub = settings(run(tmp_path, "--loader", "grub", options=options))
+    assert {"dhcp-boot=tag:efi,shim64.efi", "dhcp-boot=tag:arm64,bootaa64.efi"} < {*grub}
+    odd = run(tmp_path, options=options.replace("usual.efi", "a b"))
+    assert (odd.exit_code, "'a b' that [pxe] names" in odd.stderr) == (1, True)
+
+
+def test_a_file_in_the_folder_that_its_machines_cannot_run_is_named(tmp_path: Path) -> None:
+    for name, architecture in (("snponly.efi", "x86_64"), ("snponly-arm64.efi", "x86_64")):
+        (tmp_path / name).write_bytes(programs.efi_program(architecture))
+    warned = run(tmp_path, "--tftp-root", str(tmp_path)).stderr
+    path = tmp_path / "snponly-arm64.efi"
+    assert warned == f"warning: {path} is for x86_64, and machines of aarch64 get it\n"
+    path.write_bytes(programs.efi_program("aarch64"))
+    assert run(tmp_path, "--tftp-root", str(tmp_path)).stderr == ""
 
 
 def test_addresses_are_left_to_fill_in(tmp_path: Path) -> None:
