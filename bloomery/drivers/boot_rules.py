@@ -10,7 +10,7 @@ from typing import Final
 
 from bloomery import errors, parsing
 from bloomery.drivers.base import Boot, DriverTask
-from bloomery.model import capabilities
+from bloomery.model import architectures, capabilities
 
 BY_URL: Final = "uefihttp"  # the device
 _KEY: Final = "force_persistent_boot_device"
@@ -38,6 +38,16 @@ def is_persistent(task: DriverTask, persistent: bool) -> bool:
         raise errors.InvalidParameterValue(
             reason=f"driver_info/{_KEY} takes {', '.join(_CHOICES)}, not {value!r}",
         ) from None
+
+
+def check_architecture(task: DriverTask) -> None:
+    """Raise InvalidParameterValue for a node of ARM with boot mode bios, which ARM has not."""
+    arch = architectures.of(task.node.properties)
+    if arch == architectures.AARCH64 and capabilities.mode_of(task.node) == "bios":
+        raise errors.InvalidParameterValue(
+            reason=f"the node has boot mode bios, and its properties/cpu_arch is {arch}, whose "
+            "machines boot in mode uefi alone: set boot_mode:uefi in properties/capabilities",
+        )
 
 
 def check_uefi(interface: Boot, task: DriverTask) -> None:

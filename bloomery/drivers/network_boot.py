@@ -52,6 +52,7 @@ class NetworkBoot(base.Boot):
             )
         if self.loader.only_uefi or self.device == boot_rules.BY_URL:
             boot_rules.check_uefi(self, task)
+        boot_rules.check_architecture(task)
         boot_rules.is_persistent(task, persistent=False)
         self._publication.base_url()
 
@@ -113,6 +114,8 @@ class NetworkBoot(base.Boot):
 
     def _publish(self, task: base.DriverTask, params: Mapping[str, str]) -> Again | None:
         """Replace the node's boot files.  Raises StepFailure."""
+        from bloomery.drivers.agent_boot import machine_code  # late: no start boots a machine
+
         self._publication.remove(task)
         own = {parameters.AGENT_TOKEN: task.make_agent_token()}
         line = self._command_line(task, {**params, **own})
@@ -123,6 +126,7 @@ class NetworkBoot(base.Boot):
                          for url in (named.kernel, named.ramdisk)]  # fmt: skip
             except BeingFetched:
                 return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
+            machine_code.check(task, named, files[0])
             kernel = self._publish_copy(task, boot_files.KERNEL, files[0])
             ramdisk = self._publish_copy(task, boot_files.RAMDISK, files[1])
         loader, limit_s = self.loader, self.conf.pxe.ipxe_timeout

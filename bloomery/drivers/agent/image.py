@@ -18,7 +18,7 @@ from bloomery.conf import Conf
 from bloomery.drivers.agent import image_format, oci, raid
 from bloomery.drivers.agent_boot import sources
 from bloomery.drivers.base import DriverTask
-from bloomery.model import capabilities
+from bloomery.model import architectures, capabilities
 
 Json = dict[str, Any]
 
@@ -79,7 +79,8 @@ def boot_mode(task: DriverTask, conf: Conf) -> str:
     """Return the requested boot mode, else the current one, else the default."""
     node = task.node
     requested = capabilities.boot_mode(node.instance_info, node.properties)
-    return requested or node.boot_mode or conf.deploy.default_boot_mode
+    is_arm = architectures.of(node.properties) == architectures.AARCH64
+    return requested or node.boot_mode or ("uefi" if is_arm else conf.deploy.default_boot_mode)
 
 
 def check(task: DriverTask, conf: Conf) -> None:

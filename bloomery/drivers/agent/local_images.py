@@ -25,6 +25,7 @@ from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.drivers.base import DriverTask, RemoteFile
+from bloomery.model import architectures
 
 Json = dict[str, Any]
 
@@ -77,6 +78,8 @@ class LocalImages:
 
     def publish(self, task: DriverTask) -> image.Published:
         """Publish the node's image.  Raises StepFailure, BeingFetched."""
+        from bloomery.drivers.agent_boot import machine_code  # late: no start boots a machine
+
         info = task.opened(task.node.instance_info)
         url, format_named = str(info["image_source"]), info.get("image_disk_format")
         local = sources.open_local(url, self._conf.conductor.file_url_allowed_paths)
@@ -105,6 +108,7 @@ class LocalImages:
         treatment = Treatment(headers=headers, accepts=accepts, work=work)
         with self._cache.current(url, treatment) as (path, note):
             _check_format(note["format"], format_named)
+            machine_code.check_disk(task, set(note.get("architectures", ())))
             link = self._publication.publish_cached(task, boot_files.IMAGE, path)
         return image.Published(url=link, disk_format=note["disk_format"], sha256=note["sha256"])
 
@@ -118,6 +122,9 @@ class LocalImages:
             return self._publish_open(task, local)
 
     def _publish_open(self, task: DriverTask, file: BinaryIO) -> image.Published:
+        from bloomery.drivers.agent_boot import machine_code  # late: no start boots a machine
+
+        machine_code.check_disk(task, machine_code.of_disk(file))
         return image.Published(url=self._publication.publish_open(task, boot_files.IMAGE, file))
 
     def _work(
@@ -143,11 +150,11 @@ class LocalImages:
             "sha256": digests["sha256"],
         }  # fmt: skip
         if not self._is_converted(header.format):
-            return source, note
+            return source, note | _architectures(source)
         make_room(header.size)
         image_format.convert(source, header.format, target, self._conf.disk_utils)
         raw = {"disk_format": image_format.RAW, "sha256": _checksums_of(target)["sha256"]}
-        return target, note | raw
+        return target, note | raw | _architectures(target)
 
     def _is_converted(self, name: str) -> bool:
         return image_format.is_converted(name, self._conf.default)
@@ -163,9 +170,17 @@ class LocalImages:
 
 def _wish(task: DriverTask, disk_format: str | None) -> oci.Wish:
     return oci.Wish(
-        arch=task.node.properties.get("cpu_arch"), disk_format=disk_format,
+        arch=architectures.of(task.node.properties), disk_format=disk_format,
         secret=image.pull_secret(task),
     )  # fmt: skip
+
+
+def _architectures(path: Path) -> Json:
+    """Return the part of a note that says which machines boot a raw image; [] where unknown."""
+    from bloomery.drivers.agent_boot import machine_code  # late: no start boots a machine
+
+    with path.open("rb") as file:
+        return {"architectures": sorted(machine_code.of_disk(file))}
 
 
 def _header(path: Path, named: str | None) -> image_format.Header:

@@ -29,6 +29,7 @@ from bloomery import errors, parsing
 from bloomery.conf.agent import Oci
 from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.agent_boot.http_client import HttpClient
+from bloomery.model import architectures
 
 Json = dict[str, Any]
 
@@ -47,7 +48,6 @@ _ACCEPT: Final = (
 )
 _MOST_BYTES: Final = 4 << 20  # of a manifest
 _PARAMETER: Final = re.compile(r'(\w+)="([^"]*)"')
-_ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 _TYPES: Final = {"qcow2": "qcow2", "qemu": "qcow2", "raw": "raw", "applehv": "raw"}
 
 
@@ -252,8 +252,7 @@ def _choose(manifests: Sequence[Json], wish: Wish) -> Json:
 
 
 def _arch(descriptor: Json) -> str | None:
-    name = _text(descriptor, "platform", "architecture")
-    return _ARCHITECTURES.get(name, name) or None
+    return architectures.canonical(_text(descriptor, "platform", "architecture"))
 
 
 def _type(descriptor: Json) -> str | None:

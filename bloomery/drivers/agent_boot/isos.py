@@ -20,6 +20,7 @@ from bloomery.drivers.agent_boot import cache, image, parameters, publication, s
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.base import DriverTask
+from bloomery.model import architectures
 from bloomery.outcome import Again
 
 PROPERTIES: Final = {
@@ -43,7 +44,9 @@ class AgentIsos:
 
         ``mode``: uefi, bios, or None where the machine's mode is unknown.
         """
-        named = sources.of(task, self._conf.conductor, mode, purpose)
+        arch = architectures.of(task.node.properties)
+        is_x86 = arch in (None, architectures.X86_64)  # ISOLINUX boots no other
+        named = sources.of(task, self._conf.conductor, mode if is_x86 else "uefi", purpose)
         parameters.command_line(task, self._conf.redfish.kernel_append_params, {})
         if self._isolinux is None and (mode == "bios" or named.bootloader is None):
             raise errors.MissingParameterValue(
@@ -58,6 +61,8 @@ class AgentIsos:
         [deploy]external_callback_url is the base of the API URLs of ``params``.  Raises
         StepFailure.
         """
+        from bloomery.drivers.agent_boot import machine_code  # late: no start boots a machine
+
         conf, node, own = self._conf, task.node, {parameters.AGENT_TOKEN: task.make_agent_token()}
         api, external = params.get("ipa-api-url"), conf.deploy.external_callback_url
         if api and external:
@@ -77,17 +82,24 @@ class AgentIsos:
                 return opened.enter_context(self._files.open(url))
 
             try:
-                contents = image.Contents(
-                    kernel=open_file(named.kernel),
-                    ramdisk=open_file(named.ramdisk),
-                    bootloader=open_file(named.bootloader) if named.bootloader else None,
-                    isolinux=self._isolinux,
-                    grub_config=conf.default.grub_config_path,
-                    command_line=line,
-                    files=files if node.network_data else {},
-                )
+                kernel, ramdisk = open_file(named.kernel), open_file(named.ramdisk)
+                bootloader = open_file(named.bootloader) if named.bootloader else None
             except BeingFetched:
                 return Again(after_s=_PAUSE_S, reason="the agent's ramdisk is being fetched")
+            arch = machine_code.check(task, named, kernel, bootloader)
+            is_x86 = arch in (None, architectures.X86_64)
+            if not is_x86 and bootloader is None:
+                raise errors.StepFailure(
+                    reason=f"no boot loader for the agent's CD: its kernel is for {arch}, which "
+                    "ISOLINUX does not boot; name a bootloader",
+                )
+            contents = image.Contents(
+                kernel=kernel, ramdisk=ramdisk, bootloader=bootloader,
+                isolinux=self._isolinux if is_x86 else None,
+                grub_config=conf.default.grub_config_path,
+                command_line=line,
+                files=files if node.network_data else {},
+            )  # fmt: skip
             self._publication.publish(task, boot_files.ISO, lambda out: image.write(contents, out))
         return None
 

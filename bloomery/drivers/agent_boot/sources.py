@@ -13,6 +13,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import State
 from bloomery.conf.conductor import Conductor
 from bloomery.drivers.base import DriverTask
+from bloomery.model import architectures
 from bloomery.model.rules import attributes
 
 DEPLOY, RESCUE = "deploy", "rescue"  # what an agent boots for; its files are named by it
@@ -51,15 +52,17 @@ def of(task: DriverTask, conf: Conductor, mode: str | None, purpose: str = DEPLO
 
     Raises MissingParameterValue with each missing name, InvalidParameterValue.
     """
-    arch = str(task.node.properties.get("cpu_arch"))
     defaults = {
-        "deploy_kernel": conf.deploy_kernel_by_arch.get(arch) or conf.deploy_kernel,
-        "deploy_ramdisk": conf.deploy_ramdisk_by_arch.get(arch) or conf.deploy_ramdisk,
-        "rescue_kernel": conf.rescue_kernel_by_arch.get(arch) or conf.rescue_kernel,
-        "rescue_ramdisk": conf.rescue_ramdisk_by_arch.get(arch) or conf.rescue_ramdisk,
-        "bootloader": conf.bootloader_by_arch.get(arch) or conf.bootloader,
+        "deploy_kernel": (conf.deploy_kernel_by_arch, conf.deploy_kernel),
+        "deploy_ramdisk": (conf.deploy_ramdisk_by_arch, conf.deploy_ramdisk),
+        "rescue_kernel": (conf.rescue_kernel_by_arch, conf.rescue_kernel),
+        "rescue_ramdisk": (conf.rescue_ramdisk_by_arch, conf.rescue_ramdisk),
+        "bootloader": (conf.bootloader_by_arch, conf.bootloader),
     }
-    urls: dict[str, Any] = {key: task.driver_info.get(key) or defaults[key] for key in PROPERTIES}
+    arch, urls = architectures.of(task.node.properties), dict[str, Any]()
+    for key, (by_arch, usual) in defaults.items():
+        named = {architectures.canonical(name): url for name, url in by_arch.items()}
+        urls[key] = task.driver_info.get(key) or named.get(arch) or usual
     if purpose == RESCUE:
         urls |= {f"deploy_{file}": urls[f"rescue_{file}"] or urls[f"deploy_{file}"]
                  for file in ("kernel", "ramdisk")}  # fmt: skip

@@ -45,6 +45,7 @@ class IsoBoot(RedfishInterface, base.Boot):
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless the BMC and the image URLs are valid."""
         super().validate(task)
+        boot_rules.check_architecture(task)
         boot_rules.is_persistent(task, persistent=False)
         ready = {key: task.driver_info.get(key) for key in ("deploy_iso", "rescue_iso")}
         named = ready | {"boot_iso": task.opened(task.node.instance_info.get("boot_iso"))}

@@ -25,6 +25,7 @@ from bloomery.drivers import registry
 from bloomery.drivers.redfish import media
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import BUDGET_S, conf, manageable
+from tests.kit.machines import programs
 from tests.kit.machines.agent import Agent
 from tests.kit.machines.driver_task import FakeTask, walk
 from tests.kit.servers import web
@@ -34,6 +35,7 @@ from tests.kit.servers.stories import Stage
 
 MAC = "52:54:00:00:00:77"
 FILES = {"/kernel": b"k" * 5000, "/ramdisk": b"r" * 70_000, "/esp": b"e" * 40_000}
+ARM_KERNEL = programs.efi_program("aarch64")
 
 NETWORK = {
     "links": [{"id": "eth0", "type": "phy", "ethernet_mac_address": MAC}],
@@ -47,7 +49,8 @@ def in_url(host: str) -> str:
 
 @pytest.fixture
 def images() -> Iterator[web.Site]:
-    with web.serving({path: web.text(body, ETag='"1"') for path, body in FILES.items()}) as site:
+    files = FILES | {"/arm-kernel": ARM_KERNEL}
+    with web.serving({path: web.text(body, ETag='"1"') for path, body in files.items()}) as site:
         yield site
 
 
@@ -156,6 +159,23 @@ def test_a_machine_without_dhcp_finds_its_network_on_the_cd_at_an_address_for_it
     assert json.loads(content(iso, "/openstack/latest/network_data.json")) == NETWORK
     assert json.loads(content(iso, "/openstack/latest/meta_data.json")) == {"uuid": node}
     assert (machine.system.boot["target"], machine.system.boot["enabled"]) == ("Cd", "Continuous")
+
+
+def test_a_kernel_of_another_architecture_fails_before_the_machine_boots(
+    stage: Stage, machine: Machine, settings: Conf, images: web.Site
+) -> None:
+    node = enrolled(stage, machine, deploy_kernel=images.url("/arm-kernel"))
+    stage.patch(node, properties={"cpu_arch": "x86_64"})
+    stage.ask(node, "inspect")
+    reason = stage.wait_for(node, "inspect failed")["last_error"]
+    assert "arm-kernel is for aarch64, and properties/cpu_arch is x86_64; name one" in reason
+    assert "reset On" not in machine.system.happened
+    assert left(settings) == []
+    stage.patch(node, properties={"cpu_arch": "arm64"})
+    stage.ask(node, "inspect")
+    stage.wait_for(node, "inspect wait")
+    iso = opened(str(machine.system.media["Cd"]))
+    assert content(iso, "/vmlinuz") == ARM_KERNEL
 
 
 @pytest.mark.parametrize("host", ["::1"], indirect=True)

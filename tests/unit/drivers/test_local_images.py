@@ -26,7 +26,7 @@ from bloomery.conf.default import Default
 from bloomery.drivers.agent import image, image_format, local_images
 from bloomery.drivers.agent_boot import cache
 from bloomery.drivers.agent_boot.publication import Publication
-from tests.kit.machines import images
+from tests.kit.machines import images, programs
 from tests.kit.machines.driver_task import FakeTask
 from tests.kit.servers import web
 from tests.kit.waiting import wait_for
@@ -518,3 +518,23 @@ def test_a_vmdk_of_several_files_is_refused(conf: Conf, qemu_img: str, tmp_path:
         node = task(site.url("/os"), content)
         with pytest.raises(errors.StepFailure, match="several files"):
             publish(conf, node)
+
+
+@pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "of this host"])
+@pytest.mark.parametrize("built_for", ["x86_64", "aarch64"])
+def test_an_image_that_boots_other_machines_is_not_handed_out(
+    conf: Conf, tmp_path: Path, fetched: bool, built_for: str
+) -> None:
+    disk = programs.efi_disk(built_for)
+    (tmp_path / "disk").write_bytes(disk)
+    with web.serving({"/disk": web.text(disk)}) as site:
+        url = site.url("/disk") if fetched else f"file://{tmp_path}/disk"
+        for turn in range(2):  # the second one from the cache
+            node = task(url, disk, image_disk_format="raw")
+            node.node.properties = {"cpu_arch": "arm64"}
+            if built_for == "aarch64":
+                assert content_of(conf, publish(conf, node)) == disk, turn
+                continue
+            with pytest.raises(errors.StepFailure, match=r"for x86_64, and .* is aarch64"):
+                publish(conf, node)
+    assert len(boot_files.list_files(conf.deploy.http_root)) == 2 * (built_for == "aarch64")

@@ -19,6 +19,7 @@ from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.network_boot import HttpBoot, HttpIpxeBoot, IpxeBoot, NetworkBoot, PxeBoot
 from bloomery.model.port import Port
 from bloomery.outcome import Again
+from tests.kit.machines import programs
 from tests.kit.machines.driver_task import FakeTask, walk
 
 MACS = ["52:54:00:00:00:0A", "52:54:00:00:00:0b"]
@@ -105,6 +106,25 @@ def test_each_port_that_boots_leads_to_the_same_script(conf: Conf) -> None:
     ]  # fmt: skip
     for url, content in ((words[1], "kernel"), (ramdisk.split()[-1], "ramdisk")):
         assert below[url.removeprefix("http://localhost:6385/")] == content * 1000
+
+
+@pytest.mark.parametrize("interface", [IpxeBoot, PxeBoot])
+def test_a_kernel_of_another_architecture_reaches_no_machine(
+    conf: Conf, tmp_path: Path, interface: type[NetworkBoot]
+) -> None:
+    (tmp_path / "kernel").write_bytes(programs.efi_program("x86_64"))
+    task = task_of(Management("pxe"), properties={"cpu_arch": "aarch64"})
+    with pytest.raises(errors.StepFailure, match="is for x86_64, and properties/cpu_arch is aarch"):
+        walk(task, lambda: interface(conf).prepare_ramdisk(task, {}))
+    assert not [name for name in files(conf) if name.startswith(("boot-files", "pxelinux"))]
+
+
+def test_a_machine_of_arm_has_no_boot_mode_bios(conf: Conf) -> None:
+    properties = {"cpu_arch": "arm64", "capabilities": "boot_mode:bios"}
+    with pytest.raises(errors.InvalidParameterValue, match="aarch64, whose machines boot in mode"):
+        IpxeBoot(conf).validate_ramdisk(task_of(Management("pxe"), properties=properties))
+    properties["capabilities"] = "boot_mode:uefi"
+    IpxeBoot(conf).validate_ramdisk(task_of(Management("pxe"), properties=properties))
 
 
 def test_unknown_machines_find_the_fallback_before_any_agent_boots(conf: Conf) -> None:

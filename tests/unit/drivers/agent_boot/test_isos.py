@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 from typing import Any
 
+import pycdlib
 import pytest
 
 from bloomery import boot_files, errors
@@ -16,6 +18,7 @@ from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot.cache import BeingFetched
 from bloomery.drivers.agent_boot.isos import AgentIsos
 from bloomery.outcome import Again
+from tests.kit.machines import programs
 from tests.kit.machines.driver_task import FakeTask
 
 
@@ -56,6 +59,63 @@ def test_each_firmware_needs_its_boot_loader(
         return
     with pytest.raises(errors.MissingParameterValue, match=r"bootloader|ISOLINUX"):
         isos.validate(FakeTask({}), mode)
+
+
+@pytest.mark.parametrize("mode", ["uefi", None])
+@pytest.mark.parametrize("has_esp", [True, False])
+def test_a_machine_of_arm_needs_a_boot_loader_for_uefi(
+    conf: Conf, mode: str | None, has_esp: bool
+) -> None:
+    task = FakeTask({}, properties={"cpu_arch": "arm64"})
+    if has_esp:
+        return AgentIsos(conf).validate(task, mode)
+    with pytest.raises(errors.MissingParameterValue, match="lacks bootloader"):
+        AgentIsos(changed(conf, "conductor", bootloader=None)).validate(task, mode)
+    return None
+
+
+def test_a_cd_of_arm_has_its_own_files_and_no_isolinux(conf: Conf, tmp_path: Path) -> None:
+    kernel = programs.efi_program("aarch64")
+    (tmp_path / "arm").write_bytes(kernel)
+    by_arch = {
+        f"{key}_by_arch": {"aarch64": f"file://{tmp_path}/arm"}
+        for key in ("deploy_kernel", "bootloader")
+    }
+    conf, task = changed(conf, "conductor", **by_arch), FakeTask({})
+    for arch, platforms in (("aarch64", [0xEF]), ("x86_64", [0, 0xEF]), (None, [0, 0xEF])):
+        task.node.properties = {"cpu_arch": arch}
+        isos = AgentIsos(conf)
+        assert isos.build(task, None, {}) is None
+        [path] = folder(conf)
+        iso = pycdlib.PyCdlib()
+        iso.open(str(path))
+        found = iso.eltorito_boot_catalog
+        entries = [each.platform_id for each in found.sections]
+        assert [found.validation_entry.platform_id, *entries] == platforms
+        into = io.BytesIO()
+        iso.get_file_from_iso_fp(into, rr_path="/efiboot.img")
+        iso.close()
+        assert (into.getvalue() == kernel) == (arch == "aarch64")
+        isos.remove(task)
+
+
+@pytest.mark.parametrize(
+    ("cpu_arch", "bootloader", "reason"),
+    [
+        ("x86_64", True, "kernel file:///.*/kernel is for aarch64, and properties/cpu_arch is x86"),
+        (None, False, "its kernel is for aarch64, which ISOLINUX does not boot; name a bootloader"),
+    ],
+)
+def test_a_cd_that_the_machine_could_not_boot_is_not_built(
+    conf: Conf, tmp_path: Path, cpu_arch: str | None, bootloader: bool, reason: str
+) -> None:
+    (tmp_path / "kernel").write_bytes(programs.efi_program("aarch64"))
+    if not bootloader:
+        conf = changed(conf, "conductor", bootloader=None)
+    task = FakeTask({}, properties={"cpu_arch": cpu_arch})
+    with pytest.raises(errors.StepFailure, match=reason):
+        AgentIsos(conf).build(task, None, {})
+    assert not boot_files.list_files(conf.deploy.http_root)
 
 
 def test_a_node_has_its_own_cd_and_loses_no_other(conf: Conf) -> None:

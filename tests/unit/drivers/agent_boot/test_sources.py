@@ -28,8 +28,25 @@ def test_the_node_is_asked_first_then_its_architecture_then_the_site() -> None:
     assert of({}, **SITE, **by_arch).kernel == "http://site/k"
     assert of({}, arch="aarch64", **SITE, **by_arch).kernel == "http://arm/k"
     assert of({"deploy_kernel": "http://node/k"}, **SITE).ramdisk == "http://site/r"
+    for arch, key in (("arm64", "aarch64"), ("aarch64", "arm64"), ("AARCH64", "aarch64")):
+        options = {"deploy_kernel_by_arch": {key: "http://arm/k"}}
+        assert of({}, arch=arch, **SITE, **options).kernel == "http://arm/k"
     assert of(NODE).bootloader is None
     assert of(NODE, bootloader="http://site/esp").bootloader == "http://site/esp"
+
+
+@pytest.mark.parametrize("purpose", [sources.DEPLOY, sources.RESCUE])
+def test_each_file_has_a_default_of_its_architecture(purpose: str) -> None:
+    keys = ("deploy_kernel", "deploy_ramdisk", "rescue_kernel", "rescue_ramdisk", "bootloader")
+    options = {f"{key}_by_arch": {"aarch64": f"http://arm/{key}"} for key in keys}
+    task: Any = FakeTask({}, properties={"cpu_arch": "aarch64"})
+    assert sources.of(task, Conductor(**options), "uefi", purpose) == sources.Sources(
+        kernel=f"http://arm/{purpose}_kernel", ramdisk=f"http://arm/{purpose}_ramdisk",
+        bootloader="http://arm/bootloader",
+    )  # fmt: skip
+    task.node.properties = {"cpu_arch": "x86_64"}
+    with pytest.raises(errors.MissingParameterValue, match="deploy_kernel"):
+        sources.of(task, Conductor(**options), "uefi", purpose)
 
 
 @pytest.mark.parametrize(
