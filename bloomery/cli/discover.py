@@ -1,15 +1,18 @@
 """``bloomery discover``: find BMCs in networks, and write the file for ``bloomery enrol``.
 
 An address gets at most three small questions without a login: the service root of Redfish over TLS,
-over plain HTTP where TLS is not spoken, and the presence ping of IPMI.  Nothing is changed.
+over plain HTTP where TLS is not spoken, and the presence ping of IPMI.  With a login, BMCs that
+speak Redfish are asked for their systems as well.  Nothing is changed.
 """
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import http.client
 import io
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -18,12 +21,14 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final
 
 import click
 
 from bloomery import fetching, parsing
-from bloomery.cli import groups, terminal
+from bloomery.cli import bmc_systems, groups, terminal
+from bloomery.cli.bmc_systems import Login
 from bloomery.fetching import Address
 
 _MOST_ADDRESSES: Final = 4096
@@ -39,7 +44,11 @@ _PONG_TYPE_AT: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bmc:
-    """A BMC that answered; ``bmc`` is the address that a row of ``bloomery enrol`` takes."""
+    """A machine behind a BMC that answered; ``bmc`` is the address that ``bloomery enrol`` takes.
+
+    ``system``, ``serial`` and ``username`` are known after a login alone.  ``chassis``: what the
+    hosts behind one BMC have in common, where there are several.
+    """
 
     name: str
     driver: str
@@ -47,6 +56,10 @@ class Bmc:
     vendor: str = ""
     product: str = ""
     uuid: str = ""
+    username: str = ""
+    system: str = ""
+    chassis: str = ""
+    serial: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,10 +87,44 @@ class Prober:
     timeout_s: float
     pace: Pace
     ipmi_port: int = 623
+    login: Login | None = None
+    notes: list[str] = field(default_factory=list)  # systems and BMCs that were left out, and why
 
-    def probe(self, address: Address) -> Bmc | None:
+    def probe(self, address: Address) -> list[Bmc]:
+        """Return the machines behind the BMC at an address: one, unless a login shows more."""
         self.pace.wait_for_slot()
-        return self._redfish(address) or self._ipmi(address)
+        bmc = self._redfish(address)
+        if bmc is not None:
+            return [bmc] if self.login is None else self._hosts(bmc, self.login)
+        bmc = self._ipmi(address)
+        return [] if bmc is None else [bmc]
+
+    def _hosts(self, bmc: Bmc, login: Login) -> list[Bmc]:
+        """Return a row for each host behind a BMC; the BMC's own where it does not show them."""
+        try:
+            systems = bmc_systems.list_systems(bmc.bmc, login, self.timeout_s)
+        except bmc_systems.SystemsUnreadable as no:
+            self.notes.append(terminal.visible(str(no)))
+            return [bmc]
+        hosts = [system for system in systems if system.why_no_host is None]
+        self.notes.extend(
+            f"left out: {_text(system.path)} at {bmc.bmc}: {terminal.visible(system.why_no_host)}"
+            for system in systems if system.why_no_host is not None
+        )  # fmt: skip
+        is_shared = len(hosts) > 1
+        return [
+            dataclasses.replace(
+                bmc,
+                name=f"{bmc.name}-{re.sub('[^A-Za-z0-9-]', '-', host.name)}" if is_shared
+                else bmc.name,
+                username=login.username,
+                system=_text(host.path),
+                chassis=bmc.name if is_shared else "",
+                product=bmc.product or _text(host.model),
+                serial=_text(host.serial),
+            )
+            for host in hosts
+        ]  # fmt: skip
 
     def _redfish(self, address: Address) -> Bmc | None:
         host = f"[{address}]" if address.version == 6 else str(address)
@@ -136,10 +183,11 @@ def _text(value: object) -> str:
 
 
 def find(addresses: Iterable[Address], prober: Prober) -> Iterator[Bmc]:
-    """Yield the BMCs in the order of addresses."""
+    """Yield the machines behind the BMCs in the order of addresses."""
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
-        yield from filter(None, pool.map(prober.probe, addresses))
+        for bmcs in pool.map(prober.probe, addresses):
+            yield from bmcs
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -174,37 +222,69 @@ def expand(networks: Iterable[str]) -> list[Address]:
     "--timeout", "timeout_s", type=groups.DURATION, default="2s", show_default=True,
     metavar="TIME", help="How long a BMC may take to answer.",
 )  # fmt: skip
+@click.option("--username", help="Also list the systems behind each BMC, as this user.")
+@click.option(
+    "--password-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"File with the password; else the variable {groups.BMC_PASSWORD}, else a prompt.",
+)  # fmt: skip
+@click.option(
+    "--ca-file", type=click.Path(exists=True, dir_okay=False),
+    help="CAs of the BMCs' certificates.  [default: those of the system]",
+)  # fmt: skip
+@click.option(
+    "--insecure", is_flag=True,
+    help="Send the password to BMCs with any certificate, and over plain HTTP.",
+)  # fmt: skip
 @groups.AS_JSON
 def discover(
     networks: tuple[str, ...],
     redfish_port: int,
     rate: float,
     timeout_s: float,
+    username: str | None,
+    password_file: Path | None,
+    ca_file: str | None,
+    insecure: bool,
     as_json: bool,
 ) -> None:
     """Find BMCs by Redfish and IPMI, and print the CSV that bloomery enrol reads.
 
-    Search only networks that are yours.  No login is tried: add users and passwords to the file.
+    Search only networks that are yours.  Without --username no login is tried.  With it, each host
+    behind a BMC has a line, and hosts behind one BMC have a chassis in common.  Add passwords to
+    the file.
     """
     addresses = expand(networks)
+    login = None
+    if username is not None:
+        trust = False if insecure else ca_file or True
+        password = groups.read_bmc_password(password_file)
+        login = Login(username=username, password=password, trust=trust)
+    elif password_file is not None or ca_file is not None or insecure:
+        raise click.UsageError("name the user of the login: --username")
     prober = Prober(
-        redfish_port=redfish_port, timeout_s=timeout_s, pace=Pace(every_s=1 / rate)
+        redfish_port=redfish_port, timeout_s=timeout_s, pace=Pace(every_s=1 / rate), login=login
     )  # fmt: skip
     bmcs = []
     if not as_json:
-        click.echo("name,driver,bmc,username,password,extra.vendor,extra.product")
+        of_login = ",driver_info.redfish_system_id,chassis,extra.serial" if login else ""
+        click.echo(f"name,driver,bmc,username,password,extra.vendor,extra.product{of_login}")
     for bmc in find(addresses, prober):
         bmcs.append(bmc)
         if not as_json:
-            click.echo(csv_row(bmc))
+            click.echo(csv_row(bmc, is_logged_in=login is not None))
     if as_json:
         click.echo(terminal.as_json([asdict(bmc) for bmc in bmcs], indent=2))
-    click.echo(f"{len(bmcs)} BMCs answered at {len(addresses)} addresses", err=True)
+    for note in sorted(prober.notes):
+        click.echo(note, err=True)
+    machines = f", with {len(bmcs)} machines" if login else ""
+    count = len({bmc.bmc for bmc in bmcs})
+    click.echo(f"{count} BMCs answered at {len(addresses)} addresses{machines}", err=True)
 
 
-def csv_row(bmc: Bmc) -> str:
+def csv_row(bmc: Bmc, *, is_logged_in: bool = False) -> str:
+    cells = [bmc.name, bmc.driver, bmc.bmc, bmc.username, "", bmc.vendor, bmc.product]
+    if is_logged_in:
+        cells += [bmc.system, bmc.chassis, bmc.serial]
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(
-        map(terminal.csv_cell, [bmc.name, bmc.driver, bmc.bmc, "", "", bmc.vendor, bmc.product])
-    )
+    csv.writer(line, lineterminator="").writerow(map(terminal.csv_cell, cells))
     return line.getvalue()

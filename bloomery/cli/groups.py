@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+BMC_PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
 INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
 YES: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 AS_JSON: Final = click.option(
@@ -64,6 +66,15 @@ def ask_password(prompt: str, way_out: str, *, twice: bool = False) -> str:
         )
     password: str = click.prompt(prompt, hide_input=True, err=True, confirmation_prompt=twice)
     return password
+
+
+def read_bmc_password(file: Path | None) -> str:
+    """Return a BMC's password: of the file, of the variable, or asked for."""
+    if file is not None:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    password = os.environ.get(BMC_PASSWORD)
+    way_out = f"name --password-file, or set {BMC_PASSWORD}"
+    return ask_password("Password of the BMC", way_out) if password is None else password
 
 
 def confirm(question: str, *, yes: bool) -> None:

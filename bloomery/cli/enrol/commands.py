@@ -41,7 +41,7 @@ def enrol(
         results = [_result(each, each.action, each.faults) for each in orders]
     else:
         results = []
-        for order, action, error in service.write(client, orders):
+        for order, action, error in service.write(client, orders, inventory):
             results.append(_result(order, action, (error,) if error else ()))
             if not as_json:
                 _echo(results[-1])

@@ -22,7 +22,8 @@ _TEXTS: Final = (
     "chassis_uuid", "parent_node", "instance_uuid", "instance_name",
 )  # fmt: skip
 _FLAGS: Final = ("automated_clean", "maintenance", "disable_power_off")
-_OWN: Final = ("name", "driver", "macs", "ports", *_SHORT)
+_OWN: Final = ("name", "driver", "macs", "ports", "chassis", *_SHORT)
+_LONGEST_CHASSIS: Final = 255
 _INTERFACE: Final = re.compile(
     r"(bios|boot|console|deploy|firmware|inspect|management|network|power|raid|rescue|storage|vendor"
     r")_interface"
@@ -41,10 +42,14 @@ _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row as a machine; with ``faults`` it may not be written."""
+    """A row as a machine; with ``faults`` it may not be written.
+
+    ``chassis``: the description of its chassis, which is created where there is none.
+    """
 
     place: str
     machine: Machine
+    chassis: str | None = None
     faults: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
@@ -126,13 +131,19 @@ def _entry(row: Row, driver: str) -> Entry:
         name = f"node-{ports[0]['address'].replace(':', '')}"
     if not name:
         faults.append("name: it is missing, and there is no MAC to make one of; write a name")
+    chassis = values.get("chassis")
+    if chassis is not None and values.get("chassis_uuid") is not None:
+        faults.append("chassis: it is beside chassis_uuid; leave one of them out")
+    if chassis is not None and not (isinstance(chassis, str) and len(chassis) <= _LONGEST_CHASSIS):
+        faults.append(f"chassis: it must be a text of at most {_LONGEST_CHASSIS} characters")
     machine = Machine(
         name=name, driver=kind, driver_info=info, ports=ports, more=_more(values, faults),
         properties=_map(values, "properties", faults),
     )  # fmt: skip
     return Entry(
-        place=row.place, machine=machine, faults=tuple(faults), left_out=row.left_out, hints=hints
-    )
+        place=row.place, machine=machine, chassis=chassis, faults=tuple(faults),
+        left_out=row.left_out, hints=hints,
+    )  # fmt: skip
 
 
 def _more(values: Json, faults: list[str]) -> Json:

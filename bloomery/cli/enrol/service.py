@@ -6,8 +6,9 @@ The name makes a machine the node of before, so a second run creates nothing twi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID, uuid5
 
 from bloomery import errors
 from bloomery.cli import fleet
@@ -20,6 +21,7 @@ _COMPARED: Final = (
     "owner", "lessee", "shard",
 )  # fmt: skip
 _FIELDS: Final = ",".join(("uuid", "name", "driver", *_COMPARED))
+_CHASSIS: Final = UUID("6b1f7c1e-5d8c-4a39-9f3e-2d0c7f4a9b60")  # namespace of new chassis
 _MASK: Final = "******"
 _ACTIONS: Final = {
     "created": "enrolled", "completed": "ports added", "present": "is there", "refused": "refused",
@@ -50,6 +52,7 @@ class Inventory:
     """Nodes of a service by name and by BMC, nodes of MACs, and drivers that are served.
 
     ``labels``: names of nodes by UUID.  ``keys``: what each driver reads of driver_info.
+    ``chassis``: the description of each chassis by UUID.
     """
 
     by_name: Json
@@ -57,6 +60,7 @@ class Inventory:
     by_mac: Json
     labels: dict[str, str]
     keys: dict[str, list[str]]
+    chassis: dict[str, str | None]
 
     @property
     def drivers(self) -> list[str]:
@@ -82,6 +86,12 @@ class Inventory:
                 each["name"]: list(client.get(f"/v1/drivers/{each['name']}/properties"))
                 for each in client.get("/v1/drivers")["drivers"]
             },
+            chassis={
+                each["uuid"]: each["description"]
+                for each in client.pages(
+                    "/v1/chassis?fields=uuid,description&limit=1000", "chassis"
+                )
+            },
         )
 
 
@@ -106,6 +116,10 @@ def plan(entry: Entry, inventory: Inventory) -> Order:
         if owner not in (None, uuid):
             label = inventory.labels.get(owner, owner)
             faults.append(f"macs: {mac} is that of node {label}; delete that port, or the row")
+    if entry.chassis is not None and len(_chassis_of(entry.chassis, inventory)) > 1:
+        faults.append(
+            f"chassis: several have the description {entry.chassis}; write the chassis_uuid of one"
+        )
     missing = [port for port in entry.machine.ports if port["address"] not in inventory.by_mac]
     if node is not None:
         hints = _hints_of_differences(entry, node)
@@ -150,12 +164,38 @@ def _hints_of_differences(entry: Entry, node: Json) -> list[str]:
     return (hints if differing else []) + ([masked] if unknown else [])
 
 
-def write(client: Client, orders: Sequence[Order]) -> Iterator[tuple[Order, str, str | None]]:
+def _chassis_of(description: str, inventory: Inventory) -> list[str]:
+    """Return the UUIDs of the chassis that a row means by this description."""
+    own = _chassis_uuid(description)
+    if own in inventory.chassis:  # whatever it is called by now
+        return [own]
+    return [uuid for uuid, text in inventory.chassis.items() if text == description]
+
+
+def _chassis_uuid(description: str) -> str:
+    """Return the UUID of a new chassis: each run gives it the same, and so none comes twice."""
+    return str(uuid5(_CHASSIS, description))
+
+
+def write(
+    client: Client, orders: Sequence[Order], inventory: Inventory
+) -> Iterator[tuple[Order, str, str | None]]:
     """Carry out the orders; yield each with its result and error.  A refused row stops none.
 
-    Raises ApiError when the service does not answer.
+    First creates the chassis that new nodes name.  Raises ApiError when the service does not
+    answer, or refuses a chassis.
     """
-    results = fleet.enrol(client, [order.entry.machine for order in orders])
+    machines = []
+    for order in orders:
+        machine, description = order.entry.machine, order.entry.chassis
+        if description is not None and order.node is None:
+            uuid = next(iter(_chassis_of(description, inventory)), _chassis_uuid(description))
+            if uuid not in inventory.chassis:
+                client.post("/v1/chassis", {"uuid": uuid, "description": description})
+                inventory.chassis[uuid] = description
+            machine = replace(machine, more=machine.more | {"chassis_uuid": uuid})
+        machines.append(machine)
+    results = fleet.enrol(client, machines)
     for order, result in zip(orders, results, strict=True):
         error = result["error"]
         yield order, _ACTIONS[result["result"]], None if error is None else error["message"]

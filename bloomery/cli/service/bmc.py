@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from bloomery.cli.service.boot_media import Trial
     from bloomery.drivers.base import DriverTask
 
-_PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
 _WORKED: Final = ("fetched", "not fetched")
 _BUDGET_S: Final = 30.0  # of one call to the BMC
 
@@ -40,7 +39,7 @@ bmc.add_command(passwords.password)
 @click.option(
     "--password-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help=f"File with the password; else the variable {_PASSWORD}, else a prompt.",
+    help=f"File with the password; else the variable {groups.BMC_PASSWORD}, else a prompt.",
 )
 @click.option(
     "--protocol",
@@ -99,12 +98,9 @@ def check(
         raise click.UsageError(
             f"cannot take {secret} as an argument, which other users can read: use --password-file"
         )
-    password = os.environ.get(_PASSWORD)
-    if password_file is not None:
-        password = password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    elif username is not None and password is None:
-        way_out = f"name --password-file, or set {_PASSWORD}"
-        password = groups.ask_password("Password of the BMC", way_out)
+    password = os.environ.get(groups.BMC_PASSWORD)
+    if username is not None or password_file is not None:
+        password = groups.read_bmc_password(password_file)
     names = protocols or (("redfish",) if "://" in address else ("redfish", "ipmi"))
     if boot_media and "redfish" not in names:
         raise click.UsageError("cannot check boot media by IPMI: use --protocol redfish")

@@ -11,15 +11,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bloomery.cli import bmc_systems
+from bloomery.cli.client import Client
 from bloomery.cli.discover import Pace, Prober, find
 from bloomery.cli.enrol import records
+from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from bloomery.lab.tls import certificate
 from tests.functional.cli.conftest import Run
 from tests.kit.servers import web
+from tests.kit.servers.orchestration import Orchestration
 
 PONG = bytes.fromhex("0600ff06 000011be 40000010") + bytes(16)
 UNPACED = Pace(every_s=0)
@@ -54,6 +59,122 @@ def test_the_bmcs_of_a_network_become_a_file_for_enrol(run: Run, port: int, tmp_
 
     shown = run(f"discover 127.0.1.5 --redfish-port {port} --json")
     assert [each["driver"] for each in json.loads(shown.stdout)] == ["idrac"]
+
+
+@pytest.fixture
+def tray(tmp_path: Path) -> Iterator[Rack]:
+    """Two hosts and a GPU baseboard behind one BMC."""
+    pair = certificate(tmp_path)
+    with Rack(
+        2, host="127.0.1.9", tls=pair, model="nvidia-gb200", rules=Rules(page_size=1)
+    ) as rack:
+        yield rack
+
+
+def discover(run: Run, rack: Rack, *words: str, password: str = "password") -> Any:
+    host, _, port = rack.address.rpartition("://")[2].rpartition(":")
+    line = " ".join(("discover", host, "--redfish-port", port, *words))
+    return run(line, env={"BLOOMERY_BMC_PASSWORD": password})
+
+
+def test_hosts_behind_one_bmc_are_enrolled_with_one_chassis(
+    run: Run, site: Orchestration, tray: Rack, tmp_path: Path
+) -> None:
+    shown = discover(run, tray, "--username", "admin", "--insecure")
+    left_out, count = shown.stderr.splitlines()
+    assert left_out == (
+        f"left out: /redfish/v1/Systems/HGX_Baseboard_0 at {tray.address}: a baseboard of GPUs, "
+        "which is switched with its host and boots nothing"
+    )
+    assert count == "1 BMCs answered at 1 addresses, with 2 machines"
+    assert "password" not in shown.stdout.splitlines()[1]
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    systems = [row["driver_info.redfish_system_id"] for row in rows]
+    assert systems == ["/redfish/v1/Systems/System_0", "/redfish/v1/Systems/System_1"]
+    assert [row["chassis"] for row in rows] == ["bmc-127-0-1-9"] * 2
+    assert [row["extra.serial"] for row in rows] == [m.system.serial for m in tray.machines]
+    file = tmp_path / "machines.csv"
+    file.write_text(shown.stdout)
+    for summary in ("2 machines: 2 enrolled", "2 machines: 2 is there"):
+        enrolled = run(f"enrol {file}")
+        assert enrolled.stdout.splitlines()[-1] == summary, enrolled.output
+    api = Client(site.service.url)
+    [chassis] = [
+        each for each in api.get("/v1/chassis")["chassis"]
+        if each["description"] == "bmc-127-0-1-9"
+    ]  # fmt: skip
+    nodes = api.get(f"/v1/chassis/{chassis['uuid']}/nodes?fields=name,driver_info")["nodes"]
+    assert [node["name"] for node in nodes] == [
+        "bmc-127-0-1-9-System-0", "bmc-127-0-1-9-System-1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "password", "note"),
+    [
+        (("--username", "admin", "--insecure"), "wrong", "refuses the login of admin (HTTP 401)"),
+        (("--username", "admin"), "password", "certificate is not trusted"),
+    ],
+    ids=["wrong password", "unknown certificate"],
+)
+def test_a_bmc_that_does_not_show_its_systems_has_one_row_and_is_named(
+    run: Run, tray: Rack, words: tuple[str, ...], password: str, note: str
+) -> None:
+    bmc = tray.bmcs[0]
+    shown = discover(run, tray, *words, password=password)
+    assert (len(shown.stdout.splitlines()), note in shown.stderr) == (2, True), shown.output
+    assert bmc.wrong_passwords == (password == "wrong")
+    assert password not in shown.output.replace("--password", "").replace(",password,", "")
+
+
+def test_plain_http_gets_a_password_only_where_that_is_ordered(run: Run) -> None:
+    with Rack(1, host="127.0.1.10") as rack:
+        shown = discover(run, rack, "--username", "admin")
+        assert "would be sent in plain: --insecure sends it" in shown.stderr
+        shown = discover(run, rack, "--username", "admin", "--insecure")
+        [row] = csv.DictReader(io.StringIO(shown.stdout))
+        assert row["driver_info.redfish_system_id"] == rack.machines[0].system_id
+        assert (row["name"], row["chassis"]) == ("bmc-127-0-1-10", "")
+
+
+def test_a_system_that_is_listed_and_not_shown_is_said(run: Run, tray: Rack) -> None:
+    tray.bmcs[0].faults.add(kind="status", status=404, path="/Systems/System_1", times=-1)
+    shown = discover(run, tray, "--username", "admin", "--insecure")
+    assert "System_1 at https" in shown.stderr
+    assert "it may have been pulled" in shown.stderr
+    assert [row["chassis"] for row in csv.DictReader(io.StringIO(shown.stdout))] == [""]
+
+
+HOST = {
+    "Id": "1", "SystemType": "Physical", "Actions": {"#ComputerSystem.Reset": {}},
+    "Boot": {"BootSourceOverrideTarget": "None"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, None),
+        ({"SystemType": "Composed"}, None),
+        ({"Boot": {"BootOrder": []}}, None),
+        ({"SystemType": "DPU"}, "parent_node"),
+        ({"SystemType": "OS"}, "its SystemType is OS"),
+        ({"SystemType": 7}, "its SystemType is 7"),
+        ({"Id": "HGX_Baseboard_0"}, "a baseboard of GPUs"),
+        ({"Actions": {}}, "no action Reset"),
+        ({"Boot": {"BootOptions": {}}}, "no boot device"),
+        ({"Boot": []}, "no boot device"),
+    ],
+)
+def test_only_what_is_switched_and_boots_is_a_host(change: Any, reason: str | None) -> None:
+    why = bmc_systems.explain_no_host(HOST | change)
+    assert (why is None) if reason is None else reason in str(why)
+
+
+@pytest.mark.parametrize("words", ["--insecure", "--ca-file /etc/hostname"])
+def test_options_of_a_login_need_its_user(run: Run, words: str) -> None:
+    refused = run(f"discover 127.0.1.9 {words}")
+    assert (refused.exit_code, "--username" in refused.output) == (2, True)
 
 
 @pytest.mark.parametrize("answer", [PONG, b"\x06\x00"])
