@@ -997,6 +997,13 @@ class BmcRefused(Failure):
     text = "the BMC of node {node} at {address} refused: {reason}"
 
 
+class BmcSystemAbsent(BmcRefused):
+    """The BMC answers, and does not show the node's system.  ``system``: its path."""
+
+    code = "bmc.system_absent"
+    text = "the BMC of node {node} at {address} answers, and does not show its system: {reason}"
+
+
 class BmcFailed(BmcRefused):
     """The BMC failed at an order (HTTP 5xx): it may have been carried out, or not."""
 

@@ -192,6 +192,12 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "wait: the conductor ends this state at its next check",
          since="s.node.provision_updated_at"),
     # --- nodes that are left alone
+    # a tray was pulled, or another number given to its system: other systems of the BMC go on
+    Rule("system_absent", lambda s: (s.fits_power_failure and s.system_absent_since),
+         "{s.in_state}; its BMC answers, and does not show its system{s.absent_system: %s} since "
+         "{fact:%Y-%m-%d %H:%M:%S} UTC: it may have been pulled",
+         "put its tray back, or correct driver_info/redfish_system_id (baremetal node set "
+         "--driver-info){s.end_of_fault}", since="fact"),
     Rule("power_failure",
          lambda s: s.node.maintenance and s.node.fault == POWER_FAILURE
          and (every_s := s.options.power_failure_recovery_interval) and (every_s, 4 * every_s),
@@ -449,6 +455,27 @@ class NodeSituation:
         """Return the role of the other password where the BMC takes that."""
         other = (self.bmc or {}).get("other_login") or {}
         return other["role"] if other.get("works") else None
+
+    @property
+    def system_absent_since(self) -> datetime | None:
+        return _time((self.bmc or {}).get("system_absent_since"))
+
+    @property
+    def absent_system(self) -> str:
+        return str(self.node.driver_info.get("redfish_system_id") or "")
+
+    @property
+    def fits_power_failure(self) -> bool:
+        """Whether nobody but power sync has put the node into maintenance."""
+        return not self.node.maintenance or self.node.fault == POWER_FAILURE
+
+    @property
+    def end_of_fault(self) -> str:
+        if not self.node.maintenance:
+            return ""
+        if self.options.power_failure_recovery_interval:
+            return "; maintenance ends by itself once the BMC shows it"
+        return ", and end maintenance once the BMC shows it (baremetal node maintenance unset)"
 
     @property
     def bmc_heard_at(self) -> datetime | None:

@@ -14,16 +14,16 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 124_414,  # boot files by architecture, serial consoles
-    "lines of the tests": 144_267,  # boot files by architecture, serial consoles
-    "lines of bloomery": 3828,  # shared TLS contexts, logins kept by commands
+    "lines of the product": 124_758,  # boot files by architecture, serial consoles
+    "lines of the tests": 144_496,  # boot files by architecture, serial consoles
+    "lines of bloomery": 3835,  # an error for a system that a BMC does not show
     "lines of bloomery/api": 8625,  # a node is forgotten
-    "lines of bloomery/cli": 9466,  # boot files by architecture
+    "lines of bloomery/cli": 9756,  # systems behind a BMC, a chassis for rows of enrol
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
     "lines of bloomery/conf": 1988,  # boot files by architecture, serial consoles
     "lines of bloomery/db": 9292,  # nodes with leaks are read in whatever state
-    "lines of bloomery/drivers": 20_662,  # boot files by architecture, serial consoles
+    "lines of bloomery/drivers": 20_682,  # boot files by architecture, serial consoles
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4259,  # boot files by architecture, the key of leaks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5229,  # why tells of a leak
+    "lines of bloomery/operations": 5256,  # why tells of leaks and of pulled trays
     "lines of bloomery/orchestration": 480,  # the graph and the table of operations are files of it
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3332,
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
-    "files of the product": 738,  # boot files by architecture, serial consoles
-    "functions": 8135,  # boot files by architecture, serial consoles
+    "files of the product": 739,  # systems behind a BMC
+    "functions": 8149,  # boot files by architecture, serial consoles
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 561,  # boot files by architecture, serial consoles
+    "one-caller helpers": 562,  # boot files by architecture, serial consoles
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 317,

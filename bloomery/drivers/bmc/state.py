@@ -32,9 +32,9 @@ class BmcState:
     """The state of one BMC: about 1.5 KiB, as a conductor keeps one for each of its machines."""
 
     __slots__ = (
-        "_clock", "_heard_at", "_login_pauses", "_logins", "_mutex", "address", "breaker",
-        "clock_difference_s", "last_contact_at", "last_error", "last_error_at", "latency",
-        "sessions", "silent_since", "slots",
+        "_clock", "_heard_at", "_login_pauses", "_logins", "_mutex", "absent_since", "address",
+        "breaker", "clock_difference_s", "last_contact_at", "last_error", "last_error_at",
+        "latency", "sessions", "silent_since", "slots",
     )  # fmt: skip
 
     def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
@@ -54,6 +54,7 @@ class BmcState:
         self.last_error: str | None = None
         self.last_error_at: datetime | None = None
         self.clock_difference_s: float | None = None  # the BMC's clock less this host's
+        self.absent_since: dict[str, datetime] | None = None  # systems that it does not show
 
     @property
     def is_suspect(self) -> bool:
@@ -95,6 +96,12 @@ class BmcState:
         """Return whether the BMC answered a call after ``since``, a time of ``bloomery.clock``."""
         return self._heard_at is not None and self._heard_at > since
 
+    def showed(self, system: str | None) -> None:
+        """Record that the BMC showed a system."""
+        if self.absent_since and system is not None:
+            with self._mutex:
+                self.absent_since.pop(system, None)
+
     def answered(self) -> None:
         self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
         self.silent_since = None
@@ -107,6 +114,10 @@ class BmcState:
         was the one try of an open breaker.
         """
         self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
+        if isinstance(exc, errors.BmcSystemAbsent):
+            with self._mutex:
+                self.absent_since = self.absent_since or {}
+                self.absent_since.setdefault(exc.facts["system"], self.last_error_at)
         if not isinstance(exc, errors.BmcUnreachable) or isinstance(exc, errors.BmcBusy):
             self.answered()
             return

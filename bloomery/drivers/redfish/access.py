@@ -113,6 +113,9 @@ class Access:
         account = self.account(task)
         bmc = self.gateway.bmc(account.address)
         description = bmc.describe(_key(account))
+        absent_since = (bmc.absent_since or {}).get(account.system or "")
+        if absent_since is not None:
+            description["system_absent_since"] = absent_since.isoformat()
         other = driver_info.find_other(task, account)
         if other is not None:
             login = bmc.login(_key(other.account))
@@ -197,15 +200,17 @@ class Access:
     ) -> T:
         """Run ``work`` with the login of driver_info, or the node's other one (``passwords``)."""
         try:
-            return self._log_in(account, task, call, work, secrets)
+            result = self._log_in(account, task, call, work, secrets)
         except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone) as refusal:
             other = driver_info.find_other(task, account)
             if other is None:
                 raise
             try:
-                return self._log_in(other.account, task, call, work, secrets)
+                result = self._log_in(other.account, task, call, work, secrets)
             except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone):
                 raise refusal from None
+        call.bmc.showed(account.system)
+        return result
 
     def at_root(
         self,

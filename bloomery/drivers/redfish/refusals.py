@@ -154,7 +154,11 @@ def _refusal(
     if meaning is Meaning.GONE:
         document = path.partition("?")[0].rstrip("/")
         if account.system is not None and document == account.system.rstrip("/"):
-            answer += ": check driver_info/redfish_system_id"
+            kind, facts["system"] = errors.BmcSystemAbsent, account.system
+            answer += (
+                f" at {document}: see whether its tray is in place, or check "
+                "driver_info/redfish_system_id"
+            )
         elif document == account.root.rstrip("/"):
             answer += ": there is no Redfish at this address: check driver_info/redfish_address"
         elif document:
