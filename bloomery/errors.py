@@ -501,6 +501,14 @@ class SnapshotNotFound(EntityNotFound):
     text = "The Snapshot ({snapshot}) for Stack ({stack}) could not be found."
 
 
+class RevisionNotFound(EntityNotFound):
+    code, wire_type = "stack.revision_not_found", "NotFound"
+    text = (
+        "cannot find revision {revision} of stack {stack_name}; bloomery stack history "
+        "{stack_name} lists those that are kept"
+    )
+
+
 class SoftwareConfigNotFound(NotFound):
     code, wire_type = "software.config_not_found", "NotFound"
     text = "Software config with id {config} not found"
@@ -729,6 +737,16 @@ class StackExists(Conflict):
 class ActionInProgress(Conflict):
     code = "stack.action_in_progress"
     text = "Stack {stack_name} already has an action ({action}) in progress."
+
+
+class RevisionGone(Conflict):
+    """A revision has lost its template, because an older release has removed it."""
+
+    code = "stack.revision_gone"
+    text = (
+        "cannot read revision {revision} of stack {stack_name}: its template was removed by a "
+        "release that keeps none; choose another one of bloomery stack history {stack_name}"
+    )
 
 
 class PlanStale(Conflict):

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import click
 
-from bloomery import errors
-from bloomery.cli import cloud, groups, plan_text, stacks, terminal
+from bloomery.cli import cloud, groups, plan_text, stack_history, stack_orders, stacks, terminal
 from bloomery.cli.client import ApiError, Outage
+from bloomery.cli.stack_orders import StackOrder
 from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
@@ -40,6 +40,8 @@ def stack(ctx: click.Context, name: str | None) -> None:
     ctx.obj = lambda: cloud.find(name)
 
 
+stack.add_command(stack_history.history)
+stack.add_command(stack_history.diff)
 Find = Callable[[], cloud.Cloud]
 
 
@@ -159,20 +161,22 @@ def events(find: Find, name: str, follow: bool) -> None:
 
 
 @stack.command()
-@click.argument("file", type=groups.DOCUMENT)
-@click.argument("name", required=False)
+@stack_orders.FILE
+@stack_orders.NAME
 @template_commands.stack_options()
 @EXISTING
+@stack_orders.REVISION
 @CONVERGE
 @groups.AS_JSON
 @click.pass_obj
 def plan(
     find: Find,
-    file: str,
+    file: str | None,
     name: str | None,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
     existing: bool,
+    revision: int | None,
     converge: bool,
     as_json: bool,
 ) -> None:
@@ -180,22 +184,25 @@ def plan(
 
     NAME is the stack's; made from the file's if not given.
     """
-    client, body = find().orchestration, _body(file, environments, parameters)
-    stack_name = _stack_name(file, name)
-    present = _find_updatable(client, stack_name)
-    body |= {"converge": True} if converge and present else {}
-    document = _preview(client, stack_name, present, body, existing=existing)
+    client = find().orchestration
+    order = stack_orders.read(
+        file, name, environments, parameters, existing=existing, revision=revision
+    )
+    present = stack_orders.find_updatable(client, order.name)
+    order.body.update({"converge": True} if converge and present else {})
+    document = stack_orders.preview(client, order, present)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
-        _echo_plan(document["plan"], file, stack_name, converge=converge)
+        _echo_plan(document["plan"], order, converge=converge)
 
 
 @stack.command()
-@click.argument("file", type=groups.DOCUMENT)
-@click.argument("name", required=False)
+@stack_orders.FILE
+@stack_orders.NAME
 @template_commands.stack_options()
 @EXISTING
+@stack_orders.REVISION
 @CONVERGE
 @groups.YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
@@ -205,11 +212,12 @@ def plan(
 @click.pass_obj
 def up(
     find: Find,
-    file: str,
+    file: str | None,
     name: str | None,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
     existing: bool,
+    revision: int | None,
     converge: bool,
     yes: bool,
     rollback: bool,
@@ -221,26 +229,29 @@ def up(
     NAME is the stack's; made from the file's if not given. Ends with 0 if the stack is complete.
     Ctrl-C ends the watching; the stack goes on. With --json standard output has the stack alone.
     """
-    service, body = find(), _body(file, environments, parameters)
-    client, stack_name = service.orchestration, _stack_name(file, name)
-    present = _find_updatable(client, stack_name)
-    body |= {"converge": True} if converge and present else {}
-    document = _preview(client, stack_name, present, body, existing=existing)
-    _echo_plan(document["plan"], file, stack_name, converge=converge, err=as_json)
+    service = find()
+    client = service.orchestration
+    order = stack_orders.read(
+        file, name, environments, parameters, existing=existing, revision=revision
+    )
+    stack_name, present = order.name, stack_orders.find_updatable(client, order.name)
+    order.body.update({"converge": True} if converge and present else {})
+    document = stack_orders.preview(client, order, present)
+    _echo_plan(document["plan"], order, converge=converge, err=as_json)
     is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
     if is_complete and not plan_text.changes_anything(document["plan"]):
         if as_json and present is not None:
             click.echo(json.dumps(stacks.document(client, stacks.path_of(present)), indent=2))
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {stack_name}?", yes=yes)
-    order = body | {"disable_rollback": not rollback}
-    order |= {"plan_basis": document["plan"]["basis"]} if "basis" in document["plan"] else {}
-    order |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
+    body = order.body | {"disable_rollback": not rollback}
+    body |= {"plan_basis": document["plan"]["basis"]} if "basis" in document["plan"] else {}
+    body |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
     run = stacks.StackRun(
         client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
     )
-    _watched(run, stack_name, lambda: run.update(present, order, existing=existing) if present
-             else run.create(order), as_json=as_json)  # fmt: skip
+    _watched(run, stack_name, lambda: run.update(present, body, existing=existing) if present
+             else run.create(body), as_json=as_json)  # fmt: skip
 
 
 @stack.command()
@@ -264,8 +275,8 @@ def adopt(
     """
     service, bundle = find(), files.FileBundle()
     client, stack_name = service.orchestration, loader.checked_name(name)
-    data = json.dumps(_read(bundle.document, file))
-    order = _inputs(bundle, environments, parameters) | {"disable_rollback": True}
+    data = json.dumps(stack_orders.read_document(bundle.document, file))
+    order = stack_orders.inputs_of(bundle, environments, parameters) | {"disable_rollback": True}
     run = stacks.StackRun(
         client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
     )
@@ -299,7 +310,8 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
     client = find().orchestration
     present = stacks.get(client, name)
     # the plan of an empty template names the machines that lose their disks
-    preview = _preview(client, present["stack_name"], present, {"template": EMPTY})
+    empty = StackOrder(name=present["stack_name"], body={"template": EMPTY}, source="")
+    preview = stack_orders.preview(client, empty, present)
     for step in preview["plan"]["steps"]:
         if step["loses_data"] and step["machine"]:
             why = ", left over from an earlier update" if step.get("leftover") else ""
@@ -314,56 +326,7 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
 # ------------------------------------------------------------------------------------- helpers
 
 
-def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> Json:
-    """Return the request's template, files, environments and parameters."""
-    bundle = files.FileBundle()
-    template = _read(bundle.template, file)
-    inputs = _inputs(bundle, environments, parameters)
-    for key, reason in bundle.unread.items():
-        terminal.echo(f"{file}: hint: cannot read {key}: {reason}", err=True)
-    return {"template": template, **inputs}
-
-
-def _inputs(
-    bundle: files.FileBundle, environments: tuple[str, ...], parameters: tuple[str, ...]
-) -> Json:
-    """Return what a request has beside its template."""
-    texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
-    return {
-        "files": bundle.files | texts,
-        "environment_files": list(environments),
-        "parameters": loader.parameters(parameters),
-    }
-
-
-def _read(document: Callable[[str], Json], file: str) -> Json:
-    """Return the document of ``file``; its faults name the file."""
-    try:
-        return document(file)
-    except (errors.TemplateUnreadable, errors.RequestLimitExceeded) as exc:
-        if file in str(exc):
-            raise
-        raise click.ClickException(terminal.visible(f"cannot read {file}: {exc}")) from exc
-
-
-def _stack_name(file: str, name: str | None) -> str:
-    return loader.checked_name(loader.Source(file=file, name=name).stack_name)
-
-
-def _find_updatable(client: Any, name: str) -> Json | None:
-    """Return the stack, or None; refuse a stack that takes no update before a plan is shown."""
-    present = stacks.find(client, name)
-    state = "" if present is None else present["stack_status"]
-    ways_out = {
-        "DELETE_IN_PROGRESS": f"look on with: bloomery stack events {name} --follow",
-        "DELETE_FAILED": f"delete it again: bloomery stack down {name}",
-    }
-    if way_out := ways_out.get(state):
-        raise click.ClickException(f"cannot update stack {name}: it is {state}; {way_out}")
-    return present
-
-
-def _echo_plan(plan: Json, file: str, name: str, *, converge: bool, err: bool = False) -> None:
+def _echo_plan(plan: Json, order: StackOrder, *, converge: bool, err: bool = False) -> None:
     """Print a plan; name roll-outs that are paused, and machines that differ from the template."""
     click.echo(plan_text.text(plan), err=err)
     for each in plan.get("paused", ()):
@@ -373,42 +336,13 @@ def _echo_plan(plan: Json, file: str, name: str, *, converge: bool, err: bool = 
     for each in drifted:
         terminal.echo(_drift_line(each), err=True)
     if drifted:
-        command = f"bloomery stack up {file} {name} --converge"
+        command = f"bloomery stack up {order.source} --converge"
         terminal.echo(f"an update leaves that as it is, unless: {command}", err=True)
 
 
 def _drift_line(entry: Json) -> str:
     differences = "; ".join(entry["differences"].values())
     return f"{_place(entry)} differs from its machine since {entry['since']}: {differences}"
-
-
-def _preview(
-    client: Any, name: str, present: Json | None, body: Json, *, existing: bool = False
-) -> Json:
-    """Return the service's preview; name the parameters that return to their default."""
-    if present is None:
-        preview: Json = client.post("/stacks/preview", {"stack_name": name, **body})
-        return preview
-    path = stacks.path_of(present)
-    send = client.patch if existing else client.put
-    changes: Json = send(f"{path}/preview", body)
-    if existing:
-        return changes
-    # the template's parameters that the stack has set and the request leaves out
-    template, stored = body["template"], client.get(f"{path}/environment")
-    texts = [json.loads(body["files"][each]) for each in body.get("environment_files", ())]
-    repeated = set(body.get("parameters", ())).union(*map(_values, texts))
-    for key in template.get("parameters") or template.get("Parameters") or {}:
-        if key in _values(stored) and key not in repeated:
-            line = f"{key} goes back to its default (keep it with --existing)"
-            terminal.echo(line, err=True)
-    return changes
-
-
-def _values(environment: Json) -> set[str]:
-    """Return the names of the parameters in an environment."""
-    sections = ("parameters", "parameter_defaults")
-    return {key for section in sections for key in environment.get(section) or {}}
 
 
 def _watched(run: stacks.StackRun, name: str, order: Callable[[], None], *, as_json: bool) -> None:

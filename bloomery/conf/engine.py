@@ -97,6 +97,15 @@ class Engine:
         least=1,
         in_default="event_purge_batch_size",
     )
+    max_revisions_per_stack: int = option(
+        50,
+        "revisions of a stack that are kept; the newest and that of the present template always "
+        "stay; 0: all",
+        least=0,
+    )
+    revision_days: int = option(
+        0, "days after which an ended revision of a stack is removed; 0: never", least=0
+    )
     purge_days: int = option(
         90, "days after which the rows of a deleted stack are removed; -1: never", least=-1
     )

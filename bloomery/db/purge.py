@@ -20,6 +20,7 @@ from bloomery.db.tables import (
     STACK_EVENTS,
     STACK_LOCKS,
     STACK_ORDERS,
+    STACK_REVISIONS,
     STACKS,
     TEMPLATE_FILES,
 )
@@ -86,7 +87,10 @@ def root_of(conn: sa.Connection, stack_uuid: str) -> str | None:
     return conn.execute(sa.select(_S.root_uuid).where(_S.uuid == stack_uuid)).scalar_one_or_none()
 
 
-_TEMPLATES_IN_USE = (_S.template_uuid, _S.previous_template_uuid, RESOURCES.c.template_uuid)
+_TEMPLATES_IN_USE = (
+    _S.template_uuid, _S.previous_template_uuid, RESOURCES.c.template_uuid,
+    STACK_REVISIONS.c.template_uuid,
+)  # fmt: skip
 
 
 def drop_templates(conn: sa.Connection, *, before: datetime) -> int:

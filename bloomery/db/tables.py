@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery.db.rows import LongText, UtcTime
+from bloomery.model.stacks import REVISION_COUNTS
 
 METADATA = sa.MetaData(
     naming_convention={
@@ -678,6 +679,21 @@ SNAPSHOTS = _table(
     sa.Column("reason", LongText, nullable=False),
     sa.Column("definition", LongText),  # what was accepted, in the form of data; sealed
     sa.Column("data", LongText),  # what the engine has added when it was made; sealed
+)
+
+STACK_REVISIONS = _table(
+    "stack_revisions",  # an order each that gave a root stack a template
+    _of_stack(index=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    _text("template_uuid", 36, nullable=False, index=True),
+    _text("action", 16, nullable=False),
+    _text("status", 16, nullable=False),
+    sa.Column("reason", LongText, nullable=False),
+    _text("user"),
+    _text("request_id", 64),
+    _time("ended_at"),
+    *(sa.Column(name, sa.Integer, nullable=False, server_default="0") for name in REVISION_COUNTS),
+    sa.UniqueConstraint("stack_uuid", "number"),
 )
 
 SOFTWARE_CONFIGS = _table(

@@ -19,7 +19,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.db import events, rows, stack_locks, stack_orders, tree_values, upserts
+from bloomery.db import events, revisions, rows, stack_locks, stack_orders, tree_values, upserts
 from bloomery.db.tables import (
     PROPERTIES_DATA,
     RAW_TEMPLATES,
@@ -91,6 +91,7 @@ class EncodedTurn:
     relay: Sequence[tuple[str | None, Row]]  # the uuid of a stack that it is about, and the event
     orders: Sequence[int]
     is_idle: bool
+    progress: revisions.Progress | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,7 @@ def encode(
         ],
         orders=list(turn.orders),
         is_idle=turn.is_idle,
+        progress=revisions.progress_of(turn.stacks, turn.events),
     )
 
 
@@ -242,6 +244,9 @@ def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> T
         conn.execute(_DROP_RESOURCES, {"idents": list(idents)})
     if turn.snapshots:
         conn.execute(_END_SNAPSHOT, rows.lean(turn.snapshots))
+    if turn.progress is not None:
+        is_overtaken = turn.progress.root_uuid in overtaken
+        revisions.add(conn, turn.progress, is_overtaken=is_overtaken)
     insert_events(
         conn,
         [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from bloomery.model.conductor import Engine
-from bloomery.model.stacks import Event, Stack, StoredResource
+from bloomery.model.stacks import Event, Revision, Stack, StoredResource
 
 Json = dict[str, Any]
 
@@ -47,6 +47,7 @@ class StackArguments:
     ``clear_parameters``   with ``existing``: stored values that are dropped first
     ``converge``           of an update: compare with what is really there
     ``plan_basis``         of an update: refuse it unless the plan's ``basis`` still holds
+    ``revision``           of an update: the one whose template, environment and files are taken
     """
 
     template: Mapping[str, Any] | None = None
@@ -63,6 +64,7 @@ class StackArguments:
     clear_parameters: Sequence[str] = ()
     converge: bool = False
     plan_basis: Mapping[str, Any] | None = None
+    revision: int | None = None
 
 
 # Filters of stack lists, as the API spells them, and their fields of ``model.stacks.Stack``.  No
@@ -141,6 +143,18 @@ class StackDetails:
     description: str
     parameters: Mapping[str, str]
     outputs: Sequence[Output] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionDetails:
+    """A revision; ``is_current``: the stack has its template.
+
+    ``documents``: template, environment and files, if requested.
+    """
+
+    revision: Revision
+    is_current: bool
+    documents: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

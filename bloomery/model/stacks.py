@@ -312,8 +312,10 @@ class Event:
     physical_id: str | None = None
     reason: str = ""
     properties_uuid: str | None = None
-    stack_name: str | None = None  # of a resource's event, as the project; neither is a column
+    stack_name: str | None = None  # of a resource's event, as all that follow; none is a column
     project: str | None = None
+    impact: str | None = None  # of an update that ended, on a machine: "service" or "rebuild"
+    loses_data: bool = False  # whether the action that ended has cost a machine its data
 
     @classmethod
     def of_stack(cls, stack: Stack, **values: Any) -> Event:
@@ -329,6 +331,40 @@ class Event:
             "reason": stack.reason,
         }
         return cls(**own | values)
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
+
+REVISION_COUNTS: Final = (
+    "created", "updated", "serviced", "rebuilt", "deleted", "failed", "data_lost",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """An order that gave a root stack a template, and how it ended.
+
+    ``number``       1, 2, 3, ... of a stack; old ones are removed, and numbers are not used again
+    ``action``, ``status``, ``reason``  of the stack when the order ended, ROLLBACK included
+    ``ended_at``     None: its traversal, or an action of it, still runs
+    ``counts``       ended actions on the resources of the tree, by effect (REVISION_COUNTS)
+    ``has_template`` False: a release that knows no revisions has removed it
+    """
+
+    stack_uuid: str
+    number: int
+    template_uuid: str
+    action: str
+    status: str
+    reason: str
+    user: str | None = None
+    request_id: str | None = None
+    created_at: datetime
+    ended_at: datetime | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    has_template: bool = True
 
     @property
     def state(self) -> str:

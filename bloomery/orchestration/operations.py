@@ -29,7 +29,16 @@ from bloomery.orchestration.orders import (
     stacks,
     templates,
 )
-from bloomery.orchestration.queries import access, events, graphs, lists, outputs, resources, why
+from bloomery.orchestration.queries import (
+    access,
+    events,
+    graphs,
+    lists,
+    outputs,
+    resources,
+    revisions,
+    why,
+)
 from bloomery.orchestration.queries.access import StackContext
 
 P = ParamSpec("P")
@@ -82,6 +91,10 @@ class StackOperations:
     show_output = Operation(outputs.show_output, "stacks:show_output")
     explain_stack = Operation(why.explain_stack, "stacks:show")
     describe_graph = Operation(graphs.describe_graph, "resource:index")
+
+    list_stack_revisions = Operation(revisions.list_revisions, "stacks:list_revisions")
+    show_stack_revision = Operation(revisions.show_revision, "stacks:show_revision")
+    compare_stack_revisions = Operation(revisions.compare_revisions, "stacks:show_revision")
 
     stack_suspend = Operation(actions.suspend, "actions:suspend")
     stack_resume = Operation(actions.resume, "actions:resume")

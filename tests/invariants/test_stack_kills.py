@@ -18,7 +18,7 @@ import yaml
 
 from bloomery.db import tables
 from bloomery.db.engine import Database
-from bloomery.model.stacks import OrderKind, Template
+from bloomery.model.stacks import REVISION_COUNTS, OrderKind, Template
 from tests.kit.sampling import some
 from tests.kit.stacks import trees
 from tests.kit.stacks.row_engines import Clients, Cloud, Engine, Kill, Killed
@@ -169,6 +169,7 @@ class Run:
             ),
             "values": sorted(self.clients.cloud.things.values()),
             "events": self._events(),
+            "revisions": self._revisions(),
         }
         owned = {row.physical_id for row in tree.resources if row.type == "Test::Thing"}
         assert set(self.clients.cloud.things) == owned, "things that no row knows, or none has"
@@ -176,6 +177,16 @@ class Run:
         assert all(row.pending_action is None for row in tree.resources)
         self.db.close()
         return end
+
+    def _revisions(self) -> list[tuple[Any, ...]]:
+        """How each order for a template ended, and what was counted of it: each thing once."""
+        rows = trees.rows_of(self.db, tables.STACK_REVISIONS)
+        counts = [tuple(getattr(row, name) for name in REVISION_COUNTS) for row in rows]
+        assert all(row.ended_at is not None for row in rows), "a revision is open for ever"
+        return [
+            (row.number, row.action, row.status, count)
+            for row, count in zip(rows, counts, strict=True)
+        ]
 
     def _events(self) -> dict[tuple[str, int], list[tuple[str, str]]]:
         """What was told of each resource, and of each stack: in order, for each as often."""
@@ -219,6 +230,7 @@ def test_a_flow_ends(flow: Flow, starts: dict[str, Clients], tmp_path: Path):
     assert run.commits > 1
     if flow.name == "create":
         assert len(end["resources"]) == 12
+        assert end["revisions"] == [(1, "CREATE", "COMPLETE", (12, 0, 0, 0, 0, 0, 0))]
 
 
 @pytest.mark.sampled

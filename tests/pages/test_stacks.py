@@ -138,6 +138,28 @@ def test_an_update_that_loses_data_asks_for_the_number(window, stacks) -> None:
     assert find(stacks, conftest.STACK)["stack_status"] == before["stack_status"]
 
 
+def test_the_history_plans_the_way_back(window, stacks) -> None:
+    def document(value: str) -> dict[str, Any]:
+        thing = {"type": "OS::Heat::TestResource", "properties": {"value": value}}
+        return {"heat_template_version": "2021-04-16", "resources": {"a": thing}}
+
+    page = create(stacks, "web", document("first"))
+    stacks.put(page, {"template": document("second")})
+    wait_for(
+        lambda: find(stacks, "web")["stack_status"] == "UPDATE_COMPLETE", "update", timeout_s=60
+    )
+    window.open(page)
+    window.click("History")
+    window.see("2 (current)")
+    window.see("1 updated")
+    window.click("Plan the way back")
+    window.see("1 to patch", "dialog")
+    window.driver.find_element("css selector", "dialog button.primary").click()
+    window.see("3 (current)")
+    value = stacks.get(f"{page}/template")["resources"]["a"]["properties"]["value"]
+    assert value == "first"
+
+
 def test_hidden_values_are_on_no_page(window, stacks) -> None:
     stack = find(stacks, conftest.STACK)
     for tab in ("parameters", "template", "outputs"):

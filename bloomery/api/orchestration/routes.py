@@ -162,4 +162,15 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/ext/v1/openapi.json", openapi, "public"),
     Endpoint("GET", "/ext/v1/stacks/{stack}/graph", stacks.graph, "resource:index"),
     Endpoint("GET", "/ext/v1/stacks/{stack}/why", stacks.explain, "stacks:show"),
+    Endpoint(
+        "GET", "/ext/v1/stacks/{stack}/revisions", stacks.list_revisions, "stacks:list_revisions"
+    ),
+    Endpoint(
+        "GET", "/ext/v1/stacks/{stack}/revisions/{revision}", stacks.show_revision,
+        "stacks:show_revision",
+    ),
+    Endpoint(
+        "GET", "/ext/v1/stacks/{stack}/revisions/{revision}/diff/{other}",
+        stacks.compare_revisions, "stacks:show_revision",
+    ),
 )  # fmt: skip

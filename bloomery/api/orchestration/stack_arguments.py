@@ -25,7 +25,12 @@ from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
 MAX_TAG_CHARS: Final = 80
-PLAN_BASIS: Final = "plan_basis"  # a member of ours, which Heat ignores
+PLAN_BASIS: Final = "plan_basis"  # members of ours, which Heat ignores
+REVISION: Final = "revision"
+_REPLACED: Final = (  # what a revision has
+    "template", "template_url", "environment", "environment_files", "files", "parameters",
+    "clear_parameters", "existing", "adopt_stack_data",
+)  # fmt: skip
 MOST_MINUTES: Final = 2**31 - 1  # the limit of the column and of every calendar
 LARGE: Final = 32_768  # bytes; smaller documents parse in a few milliseconds
 _NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
@@ -167,6 +172,19 @@ class Body:
         raise replies.BadRequest(reason=f"{PLAN_BASIS} must be the basis of a plan, from a preview")
 
     @property
+    def revision(self) -> int | None:
+        """Return the number of the revision whose template the update takes, or None."""
+        value = self.document.get(REVISION)
+        if value is None:
+            return None
+        both = [name for name in _REPLACED if self.document.get(name)]
+        if both:
+            raise replies.BadRequest(
+                reason=f"cannot take {REVISION} and {', '.join(both)}: a revision has all of them"
+            )
+        return arguments.natural(REVISION, value)
+
+    @property
     def adopt_data(self) -> Json | None:
         source = self.document.get("adopt_stack_data")
         if source is None:
@@ -217,8 +235,10 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
     """
     existing = existing or bool(body.flag("existing"))
     adopt_data = body.adopt_data
-    template = body.template
-    if template is None and adopt_data is None and not existing:
+    template, revision = body.template, body.revision
+    if revision is not None and existing:
+        raise replies.BadRequest(reason=f"cannot PATCH to a {REVISION}: send it with PUT")
+    if template is None and adopt_data is None and not existing and revision is None:
         raise replies.BadRequest(reason=_NO_TEMPLATE)
     return StackArguments(
         template=template,
@@ -234,4 +254,5 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
         clear_parameters=body.clear_parameters,
         converge=bool(body.flag("converge")),
         plan_basis=body.plan_basis,
+        revision=revision,
     )

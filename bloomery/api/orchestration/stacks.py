@@ -104,8 +104,9 @@ def _new_stack(call: StackCall) -> tuple[Any, StackArguments]:
     body = stack_arguments.body_of(call)
     if "stack_name" not in body.document:
         raise replies.BadRequest(reason="cannot name the stack: stack_name is missing")
-    if "converge" in body.document:
-        raise replies.BadRequest(reason="converge is for updates: leave it out of a create")
+    for key in ("converge", stack_arguments.REVISION):
+        if key in body.document:
+            raise replies.BadRequest(reason=f"{key} is for updates: leave it out of a create")
     return body.document["stack_name"], stack_arguments.read(body)
 
 
@@ -177,6 +178,31 @@ def graph(call: StackCall, stack: str) -> Json:
     """Return the resources of the stack with places for a drawing; ``stack`` is a name or an id."""
     ident = call.operations.identify_stack(call.request, stack)
     return call.operations.describe_graph(call.request, ident)
+
+
+# ---------------------------------------------------------------------------------------- revisions
+
+
+def list_revisions(call: StackCall, stack: str) -> Json:
+    """List the revisions of the stack, newest first; ``stack`` is a name or an id."""
+    ident = call.operations.identify_stack(call.request, stack)
+    revisions = call.operations.list_stack_revisions(call.request, ident)
+    return {"revisions": [views.revision(each) for each in revisions]}
+
+
+def show_revision(call: StackCall, stack: str, revision: str) -> Json:
+    """Return a revision with its template, environment and files."""
+    ident = call.operations.identify_stack(call.request, stack)
+    number = arguments.natural("revision", revision)
+    details = call.operations.show_stack_revision(call.request, ident, number)
+    return {"revision": views.revision(details)}
+
+
+def compare_revisions(call: StackCall, stack: str, revision: str, other: str) -> Json:
+    """Return what differs from a revision to another one."""
+    ident = call.operations.identify_stack(call.request, stack)
+    numbers = arguments.natural("revision", revision), arguments.natural("revision", other)
+    return call.operations.compare_stack_revisions(call.request, ident, *numbers)
 
 
 # ------------------------------------------------------------- template, environment, outputs

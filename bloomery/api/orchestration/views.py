@@ -13,6 +13,7 @@ from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
     ResourceDetails,
+    RevisionDetails,
     StackDetails,
     StackIdentity,
     UpdatePreview,
@@ -123,6 +124,23 @@ def update_preview(preview: UpdatePreview) -> Json:
         "deleted": preview.deleted,
     }
     return {key: [resource_in_preview(each) for each in part] for key, part in parts.items()}
+
+
+def revision(details: RevisionDetails) -> Json:
+    revision = details.revision
+    return {
+        "revision": revision.number,
+        "state": revision.state,
+        "state_reason": revision.reason,
+        "user": revision.user,
+        "request_id": revision.request_id,
+        "began_at": time(revision.created_at),
+        "ended_at": time(revision.ended_at),
+        "counts": dict(revision.counts),
+        "is_current": details.is_current,
+        "has_template": revision.has_template,
+        **details.documents,
+    }
 
 
 def snapshot(snapshot: Snapshot) -> Json:

@@ -23,6 +23,7 @@ from bloomery.orchestration.engine.resource import EngineResource, ResourceActio
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key
 from bloomery.orchestration.template.functions import base as functions
@@ -267,7 +268,7 @@ def step(stack: EngineStack, row: EngineResource) -> None:
         _fail(stack, row, exc)
     else:
         if isinstance(outcome, Done):
-            _complete(stack, row)
+            _complete(stack, row, effect=_effect_of(row, pending))
             return
         _wait(stack, row, outcome)
         if row.memory() != before:
@@ -384,8 +385,25 @@ def _explain(stack: EngineStack, row: EngineResource, reason: str) -> bool:
 # ------------------------------------------------------------------------------------------- end
 
 
+def _effect_of(row: EngineResource, pending: ResourceAction) -> Effect:
+    """Return what an action that has ended has done to the machine of a resource."""
+    verb, effect = _verb(pending), NO_EFFECT
+    with contextlib.suppress(Exception):  # kinds are plug-ins; a revision then counts no effect
+        if verb == "update":
+            names = pending.arguments["properties"]
+            effect = row.kind.effect_of_update(row.properties, row.next_properties or {}, names)
+        elif verb in ("delete", REPLACED) and row.physical_id is not None:
+            effect = row.kind.effect_of_delete(row.properties)
+    return effect
+
+
 def _complete(
-    stack: EngineStack, row: EngineResource, reason: str = states.CHANGED, *, replace: bool = False
+    stack: EngineStack,
+    row: EngineResource,
+    reason: str = states.CHANGED,
+    *,
+    replace: bool = False,
+    effect: Effect = NO_EFFECT,
 ) -> None:
     pending = _open_action(row)
     if pending.action is Action.UPDATE and not replace:
@@ -401,7 +419,7 @@ def _complete(
     elif pending.action is Action.DELETE:
         stack.changes.stored_size.remove(row)
     if CREATES in pending.arguments and pending.action is Action.DELETE:
-        _change(stack, row, pending.action, Status.COMPLETE, reason)
+        _change(stack, row, pending.action, Status.COMPLETE, reason, effect)
         pending.action = Action.CREATE
         _back_off(stack, row, pending.arguments[CREATES])
         return
@@ -413,7 +431,7 @@ def _complete(
             _end(stack, row, None)
         return
     _close(stack, row)
-    _change(stack, row, pending.action, Status.COMPLETE, reason)
+    _change(stack, row, pending.action, Status.COMPLETE, reason, effect)
     _end(stack, row, base.UpdateReplace() if replace else None)
 
 
@@ -519,7 +537,8 @@ def _change(
     action: Action,
     status: Status,
     reason: str = states.CHANGED,
+    effect: Effect = NO_EFFECT,
 ) -> None:
     row.action, row.status, row.reason = action, status, reason
     stack.changes.change_row(row)
-    stack.emit_event(row, action, status, reason)
+    stack.emit_event(row, action, status, reason, effect)

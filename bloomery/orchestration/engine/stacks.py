@@ -14,6 +14,7 @@ from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.engine.stack_values import ReadableStack, StackSiblings
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.template_side import Nothing
@@ -169,10 +170,27 @@ class EngineStack(ReadableStack):
         if status is not Status.IN_PROGRESS:
             self.schedule.wake(self.row.uuid)
 
-    def emit_event(self, row: EngineResource, action: str, status: Status, reason: str) -> None:
-        """Emit an event of one of its resources."""
-        used = row.properties_uuid
-        self._event(row.name, row.type, row.physical_id, action, status, reason, used)
+    def emit_event(
+        self,
+        row: EngineResource,
+        action: str,
+        status: Status,
+        reason: str,
+        effect: Effect = NO_EFFECT,
+    ) -> None:
+        """Emit an event of one of its resources.  ``effect``: of the action that has ended."""
+        impact = None if effect.impact is Impact.PATCH else effect.impact.value
+        self._event(
+            row.name,
+            row.type,
+            row.physical_id,
+            action,
+            status,
+            reason,
+            properties_uuid=row.properties_uuid,
+            impact=impact,
+            loses_data=effect.loses_data,
+        )
 
     def _event(
         self,
@@ -182,7 +200,7 @@ class EngineStack(ReadableStack):
         action: str,
         status: Status,
         reason: str,
-        properties_uuid: str | None = None,
+        **more: Any,
     ) -> None:
         self.changes.emit_event(
             stack_uuid=self.row.uuid,
@@ -192,9 +210,9 @@ class EngineStack(ReadableStack):
             type=kind,
             physical_id=physical_id,
             reason=reason,
-            properties_uuid=properties_uuid,
             stack_name=self.row.name,
             project=self.row.project,
+            **more,
         )
 
     def context(self) -> base.ResourceContext:

@@ -1,4 +1,4 @@
-"""The purge of old rows: deleted stacks, events beyond the limit, and unreferenced rows.
+"""The purge of old rows: deleted stacks, events and revisions beyond limits, unreferenced rows.
 
 It may run at any time, in several engines at once, and may stop half-way.
 """
@@ -14,7 +14,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery.conf.engine import Engine as Options
-from bloomery.db import engines, purge, rows
+from bloomery.db import engines, purge, revisions, rows
 from bloomery.db.engine import Database
 
 LOG = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class Purge:
 
     def run(self) -> None:
         stacks, events = self.drop_stacks(), self.drop_events()
+        self.drop_revisions()
         settled = self._now() - _SETTLED
         self._db.transact(lambda conn: purge.drop_templates(conn, before=settled))
         self._db.transact(lambda conn: purge.drop_credentials(conn, before=settled))
@@ -72,6 +73,17 @@ class Purge:
                 break
             total += self._db.transact(partial(_cut, stack=stack, keep=keep))
         return total
+
+    def drop_revisions(self) -> None:
+        days = self._options.revision_days
+        drop = partial(
+            revisions.drop_old,
+            keep=self._options.max_revisions_per_stack,
+            before=self._now() - timedelta(days=days) if days else None,
+            at_most=_BATCH,
+        )
+        while not self._stopping() and self._db.transact(drop) == _BATCH:
+            continue
 
 
 def _cut(conn: sa.Connection, stack: str, keep: int) -> int:

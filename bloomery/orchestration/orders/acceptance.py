@@ -20,6 +20,7 @@ from bloomery import errors
 from bloomery.db import (
     credentials,
     events,
+    revisions,
     snapshots,
     stack_locks,
     stack_orders,
@@ -101,6 +102,8 @@ def accept(ctx: StackContext, change: Change) -> None:
         _write_template(conn, written)
         if columns and not stacks.update_guarded(conn, stack.uuid, stack.traversal, columns):
             raise Overtaken
+        if change.action is not None:
+            revisions.accept(conn, change.kind, after, request=ctx.request)
         if change.tags is not None:
             stacks.replace_tags(conn, stack.uuid, change.tags)
         if change.snapshot is not None:
@@ -135,6 +138,7 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
         credentials.insert(conn, str(stack.credentials_uuid), **caller(ctx))
         with db_rows.naming_conflicts(name_conflict):
             trees.insert_stacks(conn, [row], tags)
+        revisions.accept(conn, order.kind, stack, request=ctx.request)
         _emit_events(ctx, conn, new_events, stack)
 
     ctx.services.db.transact(write)

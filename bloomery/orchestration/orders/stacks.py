@@ -16,7 +16,7 @@ from bloomery.orchestration.orders import acceptance, adoption, checks, plan_bas
 from bloomery.orchestration.orders import inputs as readings
 from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.orders.inputs import Inputs
-from bloomery.orchestration.queries import access
+from bloomery.orchestration.queries import access, revisions
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StoredStack
 from bloomery.orchestration.resources.states import Action, Status
@@ -162,6 +162,17 @@ def converges(ctx: StackContext, arguments: StackArguments) -> bool:
 
 def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs, definition.Stack]:
     ctx, row = stored.ctx, stored.row
+    if arguments.revision is not None:
+        _, template = revisions.read(stored, arguments.revision)
+        arguments = dataclasses.replace(
+            arguments, template=template.template, environment=template.environment,
+            files=template.files,
+        )  # fmt: skip
+        inputs = readings.of(ctx, arguments)
+        secret = dataclasses.replace(inputs.template, has_secret=template.has_secret)
+        return inputs._replace(template=secret), inputs.stack(
+            ctx, identity_of(row.name, row.uuid, row.project)
+        )
     is_patch = arguments.existing
     inputs = _over(ctx, stored.template, arguments) if is_patch else readings.of(ctx, arguments)
     if row.owner_uuid is not None:

@@ -12,9 +12,9 @@ import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago} from './time.js'
 
-const TABS = {graph: 'Graph', events: 'Events', outputs: 'Outputs', parameters: 'Parameters', template: 'Template'}
-const PLAIN = ['events', 'outputs', 'parameters', 'template']
-const LIVE = ['graph', 'events', 'outputs']
+const TABS = {graph: 'Graph', events: 'Events', history: 'History', outputs: 'Outputs', parameters: 'Parameters', template: 'Template'}
+const PLAIN = ['events', 'history', 'outputs', 'parameters', 'template']
+const LIVE = ['graph', 'events', 'history', 'outputs']
 const ACTIONS = {
   check: ['Check', () => true], suspend: ['Suspend', status => !/SUSPEND|IN_PROGRESS/.test(status)], resume: ['Resume', status => /SUSPEND_COMPLETE/.test(status)],
   cancel_update: ['Cancel', status => /UPDATE_IN_PROGRESS/.test(status)], cancel_without_rollback: ['Cancel, keep what is done', status => /(CREATE|UPDATE)_IN_PROGRESS/.test(status)],

@@ -1,7 +1,9 @@
 // The parts of a stack's page below its graph: a resource, events, outputs, parameters, template.
 
-import {get, may, post, stacksPath} from './api.js'
-import {attempt, copyButton, empty, h, plainTable} from './dom.js'
+import {get, may, post, put, stacksExt, stacksPath} from './api.js'
+import {ask} from './dialog.js'
+import {attempt, copyable, copyButton, empty, h, plainTable, toast} from './dom.js'
+import {drawPlan} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 import {statusBadge} from './states.js'
@@ -45,6 +47,27 @@ export async function events({path, signal}) {
   const {events: entries} = await get(`${path}/events?sort_dir=desc&limit=200&nested_depth=5`, signal)
   return plainTable(['When', 'Resource', 'Status', 'Reason'],
     entries.map(each => [ago(each.event_time), each.resource_name, statusBadge(each.resource_status), h('span.sentence', {}, each.resource_status_reason)]), empty('No events yet.'))
+}
+
+// What each create and update did; one click plans the way back.
+export async function history({path, stack, signal}) {
+  const {revisions} = await get(stacksExt(`stacks/${stack.id}/revisions`), signal)
+  return plainTable(['Revision', 'Status', 'When', 'By', 'Did', ''], revisions.map(each => [
+    `${each.revision}${each.is_current ? ' (current)' : ''}`, statusBadge(each.state), ago(each.began_at), each.user, h('span.sentence', {}, did(each)),
+    !each.is_current && each.has_template && h('button', {disabled: !may('stacks:update'), onclick: () => attempt(() => goBack(path, stack, each.revision))}, 'Plan the way back')]), empty('No revisions yet.'))
+}
+
+function did({counts, state, state_reason: reason}) {
+  const parts = Object.entries(counts).filter(([, count]) => count).map(([key, count]) => key === 'data_lost' ? `data of ${count} lost` : `${count} ${key}`)
+  return [parts.join(', '), /FAILED/.test(state) && reason].filter(Boolean).join('; ')
+}
+
+async function goBack(path, stack, revision) {
+  const {plan} = await put(`${path}/preview`, {revision})
+  const done = await ask({title: `Back to revision ${revision}`, danger: plan.loses_data.length > 0, submit: 'Apply the update', wide: true,
+    typed: plan.loses_data.length > 0 && {label: 'To confirm, type', text: stack.stack_name},
+    body: [drawPlan(plan), copyable(`bloomery stack up ${stack.stack_name} --revision ${revision}`)], order: () => put(path, {revision, plan_basis: plan.basis})})
+  if (done) toast(`${stack.stack_name}: update ordered`)
 }
 
 export function outputs({stack}) {

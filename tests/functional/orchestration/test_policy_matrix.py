@@ -86,6 +86,9 @@ PASS: dict[str, set[str]] = {
     "GET services": set(),  # of the whole system
     "GET stacks/{stack}/graph": READER,  # below /ext/v1
     "GET stacks/{stack}/why": READER,  # below /ext/v1
+    "GET stacks/{stack}/revisions": READER,  # below /ext/v1
+    "GET stacks/{stack}/revisions/{revision}": READER,  # below /ext/v1
+    "GET stacks/{stack}/revisions/{revision}/diff/{other}": READER,  # below /ext/v1
     "GET openapi.json": set(ROLES),  # below /ext/v1, for whoever has a login
 }  # fmt: skip
 BODIES: dict[str, Any] = {
@@ -125,7 +128,7 @@ class World:
     def place(self, route: str) -> str:
         names = {
             "stack": "web", "stack_name": "web", "stack_id": self.web.uuid, "resource_name": "a",
-            "output_key": "o", "type_name": "OS::Heat::Value",
+            "revision": "1", "other": "1", "output_key": "o", "type_name": "OS::Heat::Value",
             "version": "heat_template_version.2021-04-16",
         }  # fmt: skip
         return re.sub(r"\{(\w+)\}", lambda name: names.get(name[1], "unknown"), route)

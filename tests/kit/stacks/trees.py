@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from bloomery.db import stack_locks, stack_orders, tables, trees
+from bloomery.db import revisions, stack_locks, stack_orders, tables, trees
 from bloomery.db.engine import Database
+from bloomery.model.request import Request
 from bloomery.model.stacks import (
     Action,
     Event,
@@ -97,6 +98,8 @@ def accept(db: Database, new: Order, *stacks: Stack, templates: tuple[Template, 
             at = tables.STACKS.c.uuid == row["uuid"]
             if not conn.execute(sa.update(tables.STACKS).where(at).values(row)).rowcount:
                 trees.insert_stacks(conn, [row], turn.tags.get(row["uuid"], ()))
+        for stack in stacks:
+            revisions.accept(conn, new.kind, stack, request=Request.new(user="ann"))
         return stack_orders.insert(conn, SEALER, new)
 
     return db.transact(work)

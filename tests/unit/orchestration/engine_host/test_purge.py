@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from bloomery.conf.engine import Engine as Options
 from bloomery.db import tables
 from bloomery.db.engine import Database
-from bloomery.model.stacks import Turn
+from bloomery.model.stacks import OrderKind, Turn
 from bloomery.orchestration.engine_host.locks import Lease, StackLock
 from bloomery.orchestration.engine_host.purge import Purge
 from bloomery.orchestration.engine_host.store import RowStore
@@ -59,6 +59,60 @@ def make_old(db: Database) -> None:
     """Give everything the time by which the test counts."""
     for table in (tables.RAW_TEMPLATES, tables.TEMPLATE_FILES, tables.CREDENTIALS):
         db.transact(lambda conn, table=table: conn.execute(sa.update(table).values(created_at=AT)))
+
+
+def keep_revisions(db: Database, count: int) -> None:
+    """Accept updates until there are so many revisions; each but the newest has ended."""
+    for number in range(2, count + 1):
+        template = trees.template(f"t{number}")
+        stack = trees.stack(
+            action="UPDATE", status="IN_PROGRESS", template_uuid=template.uuid, traversal=number
+        )
+        order = dataclasses.replace(trees.order(), kind=OrderKind.UPDATE)
+        trees.accept(db, order, stack, templates=(template,))
+    newest = tables.STACK_REVISIONS.c.number == count
+    db.transact(
+        lambda conn: conn.execute(
+            sa.update(tables.STACK_REVISIONS).where(~newest).values(ended_at=AT, status="COMPLETE")
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "days", "kept"),
+    [
+        ({"max_revisions_per_stack": 0}, 99, [1, 2, 3, 4, 5]),
+        ({"max_revisions_per_stack": 3}, 0, [3, 4, 5]),
+        ({"max_revisions_per_stack": 1}, 0, [5]),
+        ({"max_revisions_per_stack": 0, "revision_days": 9}, 8, [1, 2, 3, 4, 5]),
+        ({"max_revisions_per_stack": 0, "revision_days": 9}, 10, [5]),
+        ({"max_revisions_per_stack": 2, "revision_days": 9}, 8, [4, 5]),
+    ],
+)
+def test_revisions_are_kept_by_number_and_age(
+    db: Database, options: dict[str, int], days: float, kept: list[int]
+) -> None:
+    keep_revisions(db, 5)
+    purge(db, days=days, **options)
+    assert [row.number for row in trees.rows_of(db, tables.STACK_REVISIONS)] == kept
+
+
+def test_the_revision_of_the_present_template_and_the_templates_of_revisions_stay(
+    db: Database,
+) -> None:
+    """A rolled back stack has the template of an older revision."""
+    keep_revisions(db, 4)
+    second = trees.rows_of(db, tables.STACK_REVISIONS)[1]
+    back = sa.update(tables.STACKS).values(
+        template_uuid=second.template_uuid, previous_template_uuid=None
+    )
+    db.transact(lambda conn: conn.execute(back))
+    make_old(db)
+    purge(db, days=30, max_revisions_per_stack=1)
+    kept = trees.rows_of(db, tables.STACK_REVISIONS)
+    assert [row.number for row in kept] == [2, 4]
+    templates = {row.uuid for row in trees.rows_of(db, tables.RAW_TEMPLATES)}
+    assert templates == {row.template_uuid for row in kept}
 
 
 EVERYTHING = (
