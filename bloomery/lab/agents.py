@@ -10,9 +10,11 @@ All agents of a crew share one TLS server, one thread of timers and a pool of th
 from __future__ import annotations
 
 import collections
+import http.client
 import json
 import logging
 import random
+import re
 import threading
 import urllib.error
 import urllib.request
@@ -39,6 +41,10 @@ _LAST_LOOK_UP_S: Final = 128.0  # after some 250 s the agent gives up; ironic-py
 _HEARTBEAT_SHARE: Final = (0.3, 0.6)  # of heartbeat_timeout, as ironic-python-agent has it
 _GAP_S: Final = 5.0  # least time between two heartbeats, as ironic-python-agent has it
 _RESETS: Final = {"power_off": "ForceOff", "run_image": "ForceRestart", "reboot": "ForceRestart"}
+_HIDDEN: Final = "******"  # in place of the token, where the kernel's parameters have it
+_TOKEN: Final = re.compile(rb"ipa-agent-token=([\w.~-]+)(?=[^\w.~-])")
+_MOST_TOKEN: Final = 1024  # bytes of the parameter
+_CHUNK: Final = 1 << 20
 _FAILURE: Final = "the emulated agent failed, as its scenario orders"
 
 
@@ -116,10 +122,24 @@ class HttpApi:
             return Answer(0, {})
 
 
+def _token_of(url: str) -> str | None:
+    """Return the token in the kernel parameters of a CD, as a ramdisk finds it; None without."""
+    kept = b""
+    try:
+        with urllib.request.urlopen(url, timeout=_API_TIMEOUT_S) as cd:  # noqa: S310
+            while chunk := cd.read(_CHUNK):
+                if found := _TOKEN.search(kept + chunk):
+                    return found[1].decode()
+                kept = (kept + chunk)[-_MOST_TOKEN:]
+    except (OSError, ValueError, http.client.HTTPException) as exc:
+        LOG.warning("the CD of a machine cannot be read: %s", type(exc).__name__)
+    return None
+
+
 class EmulatedAgent(Commands):
     """The agent of one machine, over all of its boots.
 
-    ``state``: off, booting, looking up, waiting, working, or lost: no node was found.
+    ``state``: off, booting, looking up, waiting, working, or lost: no node, or no token, was found.
     """
 
     def __init__(
@@ -188,10 +208,18 @@ class EmulatedAgent(Commands):
 
     def _begin(self, boot: int, document: Json) -> None:
         """Listen and send heartbeats, unless the machine has been switched meanwhile."""
+        medium, token = self.machine.medium, None
+        if document["config"].get("agent_token") == _HIDDEN and medium not in (None, "network"):
+            token = _token_of(str(medium))
+            if token is None:
+                self.machine.note("agent: lookup gave no token, and the CD has none")
+                self.state = "lost"
+                return
         with self._life:
             if boot != self._boots:
                 return
             self._agent.learn(document)
+            self._agent.kernel_token = token
             self.token = self._agent.token
             self._url = self._crew.server.open(self)
             self.state = "waiting"

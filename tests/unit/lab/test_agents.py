@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ class World:
 
     def __init__(self, **profile: object) -> None:
         self.now, self.calls = 0.0, []
-        self.lookup, self.heartbeat = 200, 202
+        self.lookup, self.heartbeat, self.token = 200, 202, "t0k3n"
         self.timers = Timers(lambda work: work(), lambda: self.now)
         self.ports: dict[str, object] = {}
         server = SimpleNamespace(certificate="PEM", open=self._open, close=self._close)
@@ -41,7 +42,8 @@ class World:
 
     def get(self, path: str, *, version: str) -> Answer:
         self.calls.append(path)
-        return Answer(self.lookup, NODE)
+        config = NODE["config"] | {"agent_token": self.token}
+        return Answer(self.lookup, NODE | {"config": config})
 
     def post(self, path: str, body: dict[str, object], *, version: str) -> Answer:
         self.calls.append(path)
@@ -159,3 +161,32 @@ def test_an_agent_ends_with_its_machine(world):
     calls = len(world.calls)
     world.turn(600)
     assert len(world.calls) == calls
+
+
+PARAMETERS = b"linux /vmlinuz ipa-agent-token=on-the-cd_1 boot_method=vmedia\n"
+CDS = {
+    "at its beginning": (PARAMETERS, "on-the-cd_1"),
+    "where two reads meet": (b" " * ((1 << 20) - 30) + PARAMETERS + b" " * 100, "on-the-cd_1"),
+    "nowhere": (b" " * 3000, None),
+    "cut off": (PARAMETERS[:30], None),
+}
+
+
+@pytest.mark.parametrize(("content", "token"), CDS.values(), ids=CDS)
+def test_a_token_that_no_lookup_gives_is_read_from_the_cd(monkeypatch, content, token):
+    opened = []
+
+    def urlopen(url: str, timeout: float) -> io.BytesIO:
+        opened.append(url)
+        return io.BytesIO(content)
+
+    monkeypatch.setattr("bloomery.lab.agents.urllib.request.urlopen", urlopen)
+    world = World()
+    world.token = "******"
+    world.boot()
+    world.turn(5)
+    assert opened == [ISO]
+    assert world.agent.token == token
+    assert world.agent.state == ("lost" if token is None else "waiting")
+    reason = "agent: lookup gave no token, and the CD has none"
+    assert (reason in world.system.happened) == (token is None)
