@@ -415,6 +415,17 @@ def forget(find: Find, nodes: tuple[str, ...], force: bool, yes: bool, as_json: 
     orders.end()
 
 
+@node.command()
+@NODES
+@groups.AS_JSON
+@click.pass_obj
+def abort(find: Find, nodes: tuple[str, ...], as_json: bool) -> None:
+    """End the work that waits on nodes, where its step may be ended."""
+    orders = Orders(find(), nodes, "abort", Watching(as_json=as_json))
+    orders.act({"provision": {"target": "abort"}})
+    orders.end()
+
+
 # ------------------------------------------------------------------------------------- helpers
 
 

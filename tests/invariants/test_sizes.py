@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 125_548,  # revisions of stacks
-    "lines of the tests": 144_776,  # revisions of stacks
+    "lines of the product": 125_587,  # revisions of stacks
+    "lines of the tests": 144_823,  # revisions of stacks
     "lines of bloomery": 3853,  # revisions of stacks
     "lines of bloomery/api": 8704,  # revisions of stacks
-    "lines of bloomery/cli": 9907,  # revisions of stacks
+    "lines of bloomery/cli": 9918,  # revisions of stacks
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
     "lines of bloomery/conf": 1997,  # revisions of stacks
@@ -27,7 +27,7 @@ LIMITS = {
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5571,  # serial consoles, and what came before
+    "lines of bloomery/lab": 5599,  # serial consoles, and what came before, tokens
     "lines of bloomery/model": 4309,  # revisions of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
     "files of the product": 744,  # revisions of stacks
-    "functions": 8173,  # revisions of stacks
+    "functions": 8175,  # revisions of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 564,  # revisions of stacks
+    "one-caller helpers": 565,  # revisions of stacks
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 320,  # revisions of stacks

@@ -158,6 +158,22 @@ def test_what_a_step_waits_for_is_told_once(run: Run, api: Client) -> None:
     assert run("node undeploy waits --wait --yes").exit_code == 0
 
 
+def test_work_that_waits_is_aborted(run: Run, api: Client) -> None:
+    create(api, "stays")
+    waits = {
+        "op": "add",
+        "path": "/driver_info/fake",
+        "value": {"wait": {"deploy.prepare_cleaning": -1}},
+    }
+    api.patch("/v1/nodes/stays", [waits])
+    assert "cannot abort it while it is enroll" in run("node abort stays").stderr
+    run("node manage stays --wait")
+    run("node provide stays --yes")
+    wait_for(lambda: node(api, "stays")["provision_state"] == "clean wait", "the wait")
+    assert run("node abort stays").output == "stays: accepted\n"
+    wait_for(lambda: node(api, "stays")["provision_state"] == "clean failed", "the end")
+
+
 def test_erased_disks_are_shown_and_their_proof_checked(
     run: Run, api: Client, site: Orchestration, tmp_path: Path
 ) -> None:
