@@ -157,7 +157,7 @@ _WHY: Final = _object(
         **dict.fromkeys(_WHY_TEXTS, TEXT_OR_NULL),
         "by": TEXT_OR_NULL,
         "in_state_for_s": {"type": ["number", "null"]},
-        **dict.fromkeys(("maintenance", "lock", "step"), _OBJECT_OR_NULL),
+        **dict.fromkeys(("maintenance", "lock", "step", "last_cleaned"), _OBJECT_OR_NULL),
         "contact": _object({"agent": _ANY, "bmc": _OBJECT_OR_NULL}, "agent", "bmc"),
         "conductor": _OBJECT_OR_NULL,
         "last_error": _ANY,

@@ -146,6 +146,9 @@ def why(find: Find, node: str, as_json: bool) -> None:
     logged = document["last_error"] and document["last_error"].get("bmc_logged")
     if logged and logged not in document["cause"]:
         terminal.echo(f"  {logged}")
+    if cleaned := document.get("last_cleaned"):
+        steps = ", ".join(cleaned["steps"])
+        terminal.echo(f"  last cleaned: {cleaned['at'][:_TO_SECONDS]}, by {steps}")
     terminal.echo(f"next: {document['next_action']}")
 
 

@@ -25,6 +25,7 @@ _STEP_FACTS = (
 )  # fmt: skip
 
 
+_FLOWS_SEARCHED: Final = 8
 _RING_KEY = (NODES.c.uuid, NODES.c.driver, NODES.c.conductor_group)
 _INSERT = sa.insert(STEP_RUNS)
 
@@ -190,6 +191,25 @@ def list_newest(conn: sa.Connection, node_uuid: str, phase: str) -> list[StepRun
     """Return the rows of the flow of a phase that began last, in order."""
     rows = conn.execute(_OF_PHASE, {"of_node": node_uuid, "of_phase": phase})
     return [from_row(row) for row in rows.mappings()]
+
+
+def list_complete(conn: sa.Connection, node_uuid: str, phase: str) -> list[StepRun]:
+    """Return the rows of the latest flow of a phase that ended well with a step on the node itself.
+
+    None is among those that are kept: [].  Flows of nothing but steps of the conductor's own, or on
+    child nodes, do not count; of such, the newest ``_FLOWS_SEARCHED`` are passed over.
+    """
+    of_phase = _T.node_uuid == node_uuid, _T.phase == phase
+    ended_well = sa.func.min(_T.state) == Run.DONE, sa.func.max(_T.state) == Run.DONE
+    flows = conn.execute(
+        sa.select(_T.flow).where(*of_phase).group_by(_T.flow).having(sa.and_(*ended_well))
+        .order_by(sa.func.max(_T.id).desc()).limit(_FLOWS_SEARCHED)
+    ).scalars().all()  # fmt: skip
+    runs: dict[str, list[StepRun]] = {flow: [] for flow in flows}
+    query = sa.select(STEP_RUNS).where(_T.flow.in_(flows)).order_by(_T.position)
+    for row in conn.execute(query).mappings() if flows else ():
+        runs[row["flow"]].append(from_row(row))
+    return next((each for each in runs.values() if any(run.step.is_own for run in each)), [])
 
 
 def list_of_request(conn: sa.Connection, node_uuid: str, request_id: str) -> list[StepRun]:

@@ -50,6 +50,11 @@ class Step:
     def name(self) -> str:
         return f"{self.interface}.{self.step}"
 
+    @property
+    def is_own(self) -> bool:
+        """Whether an interface of the node itself runs it."""
+        return not self.internal and self.child is None
+
     def shown(self) -> dict[str, Any]:
         """Return the dictionary that clean_step, deploy_step and service_step show."""
         document: dict[str, Any] = {

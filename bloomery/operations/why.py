@@ -36,11 +36,14 @@ def explain(ctx: Context, ident: str) -> Json:
 
     Times are ISO 8601, ages in seconds.  ``contact`` is null without any agent or BMC call; ``bmc``
     is the conductor's memory of the BMC, null when the conductor cannot be called.
+    ``last_cleaned``: end and steps of the last cleaning that ended well, null where none is among
+    the flows that are kept.
     """
     uuid = policy.get_uuid(ctx, ident, _RULE)
     with ctx.services.db.read() as conn:
         situation = _situation(ctx, conn, uuid)
         failed, by = history.find_last_error(conn, uuid), history.find_mover(conn, uuid)
+        cleaned = steps.list_complete(conn, uuid, "clean")
     node, now, runs, run = situation.node, situation.now, situation.runs, situation.run
     situation = dataclasses.replace(situation, **_ask_conductor(ctx, node))
     cause = causes.find(causes.OF_NODE, situation)
@@ -96,6 +99,10 @@ def explain(ctx: Context, ident: str) -> Json:
             "last_at": failed and _iso(failed["created_at"]),
             "request_id": failed and failed["request_id"],
             "bmc_logged": situation.bmc_logged,
+        },
+        "last_cleaned": None if not cleaned else {
+            "at": _iso(cleaned[-1].finished_at),
+            "steps": [run.step.name for run in cleaned if run.step.is_own],
         },
         "cause_code": cause.code,
         "cause": cause.cause,

@@ -14,24 +14,24 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 125_587,  # revisions of stacks
-    "lines of the tests": 144_823,  # revisions of stacks
+    "lines of the product": 125_622,  # revisions of stacks
+    "lines of the tests": 144_859,  # revisions of stacks
     "lines of bloomery": 3853,  # revisions of stacks
     "lines of bloomery/api": 8704,  # revisions of stacks
-    "lines of bloomery/cli": 9918,  # revisions of stacks
+    "lines of bloomery/cli": 9921,  # revisions of stacks
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
     "lines of bloomery/conf": 1997,  # revisions of stacks
-    "lines of bloomery/db": 9585,  # revisions of stacks
+    "lines of bloomery/db": 9605,  # leaks, and the last complete flow of a phase
     "lines of bloomery/drivers": 20_682,  # boot files by architecture, serial consoles
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
     "lines of bloomery/lab": 5599,  # serial consoles, and what came before, tokens
-    "lines of bloomery/model": 4309,  # revisions of stacks
+    "lines of bloomery/model": 4314,  # revisions of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5258,  # revisions of stacks
+    "lines of bloomery/operations": 5265,  # why tells of leaks, pulled trays and the last cleaning
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3369,  # revisions of stacks
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
     "files of the product": 744,  # revisions of stacks
-    "functions": 8175,  # revisions of stacks
+    "functions": 8177,  # revisions of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 565,  # revisions of stacks
     "moves of get": 36,  # the table is called where Pecan searched controllers

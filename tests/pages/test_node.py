@@ -115,6 +115,7 @@ def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
     window.fill("To confirm, type life-1", "life-1")
     window.click("Provide")
     window.see("available", "h1 + .badge")
+    window.see("Last cleaned", ".facts")
     window.click("Deploy")
     window.fill("Image", "http://images/a.img")
     window.fill("Config drive", '{"user_data": "#cloud-config"}')

@@ -37,7 +37,8 @@ export async function page({root, params, query, signal}) {
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
         node.health && h('span.tag', {}, `health ${node.health}`)),
       h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
-        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]]]
+        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]],
+        ['Last cleaned', view.why.last_cleaned && h('span', {title: view.why.last_cleaned.steps.join(', ')}, ago(view.why.last_cleaned.at))]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
       h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
   }

@@ -79,7 +79,9 @@ def test_user_data_goes_with_a_deployment(run: Run, api: Client, tmp_path: Path)
     file = tmp_path / "user-data"
     file.write_text("#cloud-config\npassword: opensesame\n")
     run("node manage cloudy --wait")
+    assert "last cleaned" not in run("node why cloudy").stdout
     run("node provide cloudy --wait --yes")
+    assert "last cleaned: 20" in run("node why cloudy").stdout
     refused = run(f"node deploy cloudy --check --user-data {file}")
     assert (refused.exit_code, "--check deploys nothing" in refused.stderr) == (2, True)
     deployed = run(f"node deploy cloudy --user-data {file} --wait")

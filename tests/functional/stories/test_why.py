@@ -57,6 +57,39 @@ def test_node_whose_bmc_refused(stage):
     assert (told["lock"], told["step"], told["maintenance"]) == (None, None, None)
 
 
+def test_the_last_cleaning_that_ended_well_is_told_with_its_steps(stage):
+    node = stage.bring_to("manageable")
+    assert why(stage, node)["last_cleaned"] is None
+    stage.patch(node, automated_clean=False)
+    stage.ask(node, "provide")
+    stage.wait_for(node, "available")
+    assert why(stage, node)["last_cleaned"] is None, "nothing was cleaned"
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    stage.patch(node, automated_clean=True)
+    stage.ask(node, "provide")
+    stage.wait_for(node, "available")
+    automatic = why(stage, node)["last_cleaned"]
+    runs = [run for run in stage.site.runs(node) if run["phase"] == "clean"]
+    assert datetime.fromisoformat(automatic["at"]) == runs[-1]["finished_at"]
+    assert set(automatic["steps"]) <= {f"{run['interface']}.{run['step']}" for run in runs}
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    log = {"interface": "vendor", "step": "log_passthrough"}
+    for steps, state in (([log], "manageable"), ([log, HOLD | {"step": "wash"}], "clean failed")):
+        stage.ask(node, "clean", clean_steps=steps)
+        stage.wait_for(node, state)
+    assert why(stage, node)["last_cleaned"]["steps"] == ["vendor.log_passthrough"]
+    child = stage.enrol(parent_node=node)
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    on_child = {"interface": "power", "step": "power_on", "execute_on_child_nodes": True}
+    stage.ask(node, "clean", clean_steps=[on_child])
+    stage.wait_for(node, "manageable")
+    assert stage.show(child)["power_state"] == "power on"
+    assert why(stage, node)["last_cleaned"]["steps"] == ["vendor.log_passthrough"]
+
+
 def test_events_have_the_cause_that_lists_show(stage):
     node = stage.enrol({"fail": ["power"]}, **SECRET)
     stage.ask(node, "manage")
