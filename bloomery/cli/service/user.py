@@ -44,9 +44,9 @@ def user() -> None:
 
 @user.command("list")
 @_file
-def list_(config_files: tuple[str, ...], file: Path | None) -> None:
+def list_(**place: Any) -> None:
     """Print the names of the logins."""
-    for name in htpasswd.PasswordFile(_path(config_files, file), _OPTION).hashes():
+    for name in htpasswd.PasswordFile(_path(**place), _OPTION).hashes():
         click.echo(name)
 
 
@@ -54,10 +54,9 @@ def list_(config_files: tuple[str, ...], file: Path | None) -> None:
 @click.argument("name")
 @_password_file
 @_file
-def add(
-    name: str, password_file: TextIO | None, config_files: tuple[str, ...], file: Path | None
-) -> None:
+def add(name: str, password_file: TextIO | None, **place: Any) -> None:
     """Add the login NAME; a missing file is made, for its owner alone."""
+    entry = htpasswd.entry(name, _password(password_file))
 
     def edit(lines: dict[str, str]) -> None:
         if name in lines:
@@ -66,8 +65,7 @@ def add(
             )
         lines[name] = entry
 
-    entry = htpasswd.entry(name, _password(password_file))
-    _change(config_files, file, edit)
+    _change(edit, **place)
     click.echo(f"added {name}")
 
 
@@ -75,17 +73,15 @@ def add(
 @click.argument("name")
 @_password_file
 @_file
-def password(
-    name: str, password_file: TextIO | None, config_files: tuple[str, ...], file: Path | None
-) -> None:
+def password(name: str, password_file: TextIO | None, **place: Any) -> None:
     """Change the password of the login NAME."""
+    entry = htpasswd.entry(name, _password(password_file))
 
     def edit(lines: dict[str, str]) -> None:
         _require(lines, name, "change the password of")
         lines[name] = entry
 
-    entry = htpasswd.entry(name, _password(password_file))
-    _change(config_files, file, edit)
+    _change(edit, **place)
     click.echo(f"changed the password of {name}")
 
 
@@ -93,7 +89,7 @@ def password(
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Remove the last login without asking.")
 @_file
-def remove(name: str, yes: bool, config_files: tuple[str, ...], file: Path | None) -> None:
+def remove(name: str, yes: bool, **place: Any) -> None:
     """Remove the login NAME."""
 
     def edit(lines: dict[str, str]) -> None:
@@ -102,7 +98,7 @@ def remove(name: str, yes: bool, config_files: tuple[str, ...], file: Path | Non
             groups.confirm(f"{name} is the last login: nobody can log in then. Go on?", yes=yes)
         del lines[name]
 
-    _change(config_files, file, edit)
+    _change(edit, **place)
     click.echo(f"removed {name}")
 
 
@@ -123,10 +119,8 @@ def _path(config_files: tuple[str, ...], file: Path | None) -> Path:
     return file or Path(conf.load(config_files).default.http_basic_auth_user_file)
 
 
-def _change(
-    config_files: tuple[str, ...], file: Path | None, edit: Callable[[dict[str, str]], None]
-) -> None:
-    path = _path(config_files, file)
+def _change(edit: Callable[[dict[str, str]], None], **place: Any) -> None:
+    path = _path(**place)
     try:
         htpasswd.change(path, edit)
     except OSError as exc:
