@@ -1,10 +1,11 @@
-"""The systems behind a BMC, read with a login: which are hosts, and which are not, and why.
+"""The systems behind a BMC, read with a login: which can be enrolled, and which not, and why.
 
     for system in list_systems("https://10.0.0.1", login, timeout_s=5.0):
-        system.path, system.why_no_host     # "/redfish/v1/Systems/System_0", None
+        system.path, system.why_no_node     # "/redfish/v1/Systems/System_0", None
 
-A tray or a chassis has several hosts behind one BMC, and systems that no node is made of: boards
-of GPUs, and DPUs, whose power is that of their host.  Source: DMTF DSP0266, DSP0268 ComputerSystem.
+A tray or a chassis has several hosts behind one BMC, and systems that no node is made of, such as
+boards of GPUs.  A DPU becomes a child node of its host, whose cards have its serial number.
+Source: DMTF DSP0266; DSP0268 ComputerSystem and NetworkAdapter; DSP2063.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from bloomery import errors, fetching, parsing
 
 Json = dict[str, Any]
 
-_SYSTEMS: Final = "/redfish/v1/Systems"
+_ROOT: Final = "/redfish/v1/"
+_SYSTEMS: Final = f"{_ROOT}Systems"
 _MOST_BYTES: Final = 1 << 20  # of a document
 _MOST_DOCUMENTS: Final = 80  # of a BMC
+_MOST_CHASSIS, _MOST_CARDS = 4, 32  # of a host that are read
+_DPU: Final = "DPU"
 _NEXT_PAGE: Final = "Members@odata.nextLink"
-_HOSTS: Final = ("Physical", "PhysicallyPartitioned", "Composed", None)  # values of SystemType
+_MACHINES: Final = ("Physical", "PhysicallyPartitioned", "Composed", _DPU, None)  # SystemType
 _BOOTS: Final = (
     "BootSourceOverrideTarget", "BootSourceOverrideTarget@Redfish.AllowableValues", "BootOrder",
     "BootNext",
@@ -54,12 +58,17 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system; ``why_no_host`` is None for one that can be enrolled."""
+    """One system; ``why_no_node`` is None for one that can be enrolled.
+
+    ``hosted_by``: the path of a DPU's host behind the same BMC, where the BMC tells it.
+    """
 
     path: str
     model: str = ""
     serial: str = ""
-    why_no_host: str | None = None
+    why_no_node: str | None = None
+    is_dpu: bool = False
+    hosted_by: str | None = None
 
     @property
     def name(self) -> str:
@@ -88,9 +97,13 @@ def list_systems(url: str, login: Login, timeout_s: float) -> list[System]:
             if len(systems) == _MOST_DOCUMENTS:
                 raise SystemsUnreadable(url=url, reason=f"it has over {_MOST_DOCUMENTS} systems")
             document = _get(url, path, login, timeout_s, may_lack=True)
+            links = document.get("Links")
+            host = links.get("HostingComputerSystem") if isinstance(links, dict) else None
             systems.append(System(
                 path=path.rstrip("/"), model=_text(document, "Model"),
-                serial=_text(document, "SerialNumber"), why_no_host=explain_no_host(document),
+                serial=_text(document, "SerialNumber"), why_no_node=explain_no_node(document),
+                is_dpu=document.get("SystemType") == _DPU,
+                hosted_by=_text(host, "@odata.id").rstrip("/") if isinstance(host, dict) else None,
             ))  # fmt: skip
         page = collection.get(_NEXT_PAGE)
         if not isinstance(page, str) or not page.startswith(_SYSTEMS):
@@ -98,15 +111,38 @@ def list_systems(url: str, login: Login, timeout_s: float) -> list[System]:
     return systems
 
 
-def explain_no_host(document: Mapping[str, Any]) -> str | None:
-    """Return why no node is made of a system, or None for a host; {}: the BMC does not show it."""
+def list_card_serials(url: str, system: str, login: Login, timeout_s: float) -> set[str]:
+    """Return the serial numbers of a host's cards: network adapters and PCIe devices.
+
+    ``system``: its path.  Raises SystemsUnreadable.
+    """
+
+    def read(paths: list[str]) -> list[Json]:
+        return [_get(url, path, login, timeout_s, may_lack=True) for path in paths]
+
+    [document] = read([system])
+    cards = _links(document, "PCIeDevices")[:_MOST_CARDS]
+    for chassis in read(_links(document.get("Links"), "Chassis")[:_MOST_CHASSIS]):
+        for adapters in read(_links({"one": [chassis.get("NetworkAdapters")]}, "one")):
+            cards += _links(adapters, "Members")[:_MOST_CARDS]
+    return set(filter(None, (_text(card, "SerialNumber").strip() for card in read(cards))))
+
+
+def _links(document: Any, name: str) -> list[str]:
+    """Return the paths in a list of links, without what is no link."""
+    values = document.get(name) if isinstance(document, dict) else None
+    links = values if isinstance(values, list) else []
+    paths = [link.get("@odata.id") for link in links if isinstance(link, dict)]
+    return [path for path in paths if isinstance(path, str) and path.startswith(_ROOT)]
+
+
+def explain_no_node(document: Mapping[str, Any]) -> str | None:
+    """Return why no node is made of a system, or None; {}: the BMC does not show it."""
     if not document:
         return "the BMC lists it and does not show it: it may have been pulled"
     kind, boot = document.get("SystemType"), document.get("Boot")
     names = f"{document.get('Id')} {document.get('Name')}".lower()
-    if kind == "DPU":
-        return "a DPU: enrol it with its own BMC, and with its host as parent_node"
-    if kind not in _HOSTS:
+    if kind not in _MACHINES:
         return f"its SystemType is {errors.shortened(str(kind))}, not that of a machine"
     if "baseboard" in names:
         return "a baseboard of GPUs, which is switched with its host and boots nothing"

@@ -21,6 +21,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +48,8 @@ class Bmc:
     """A machine behind a BMC that answered; ``bmc`` is the address that ``bloomery enrol`` takes.
 
     ``system``, ``serial`` and ``username`` are known after a login alone.  ``chassis``: what the
-    hosts behind one BMC have in common, where there are several.
+    hosts behind one BMC have in common, where there are several.  ``parent_node``: the name of a
+    DPU's host.
     """
 
     name: str
@@ -60,6 +62,8 @@ class Bmc:
     system: str = ""
     chassis: str = ""
     serial: str = ""
+    is_dpu: bool = False
+    parent_node: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,31 +104,67 @@ class Prober:
         return [] if bmc is None else [bmc]
 
     def _hosts(self, bmc: Bmc, login: Login) -> list[Bmc]:
-        """Return a row for each host behind a BMC; the BMC's own where it does not show them."""
+        """Return a row for each host and DPU behind a BMC; the BMC's own where it shows none."""
         try:
             systems = bmc_systems.list_systems(bmc.bmc, login, self.timeout_s)
         except bmc_systems.SystemsUnreadable as no:
             self.notes.append(terminal.visible(str(no)))
             return [bmc]
-        hosts = [system for system in systems if system.why_no_host is None]
         self.notes.extend(
-            f"left out: {_text(system.path)} at {bmc.bmc}: {terminal.visible(system.why_no_host)}"
-            for system in systems if system.why_no_host is not None
+            f"left out: {_text(system.path)} at {bmc.bmc}: {terminal.visible(system.why_no_node)}"
+            for system in systems if system.why_no_node is not None
         )  # fmt: skip
-        is_shared = len(hosts) > 1
+        nodes = [system for system in systems if system.why_no_node is None]
+        hosts = [system for system in nodes if not system.is_dpu]
+        names = {
+            system.path: bmc.name if len(nodes) == 1
+            else f"{bmc.name}-{re.sub('[^A-Za-z0-9-]', '-', system.name)}"
+            for system in nodes
+        }  # fmt: skip
+        only_host = hosts[0].path if len(hosts) == 1 else ""
         return [
             dataclasses.replace(
                 bmc,
-                name=f"{bmc.name}-{re.sub('[^A-Za-z0-9-]', '-', host.name)}" if is_shared
-                else bmc.name,
+                name=names[system.path],
                 username=login.username,
-                system=_text(host.path),
-                chassis=bmc.name if is_shared else "",
-                product=bmc.product or _text(host.model),
-                serial=_text(host.serial),
+                system=_text(system.path),
+                chassis=bmc.name if len(hosts) > 1 and not system.is_dpu else "",
+                product=bmc.product or _text(system.model),
+                serial=_text(system.serial).strip(),
+                is_dpu=system.is_dpu,
+                parent_node=names.get(system.hosted_by or only_host, "") if system.is_dpu else "",
             )
-            for host in hosts
+            for system in nodes
+        ]
+
+    def with_hosts(self, bmcs: list[Bmc], login: Login) -> list[Bmc]:
+        """Return hosts first, and then DPUs, each with the host that has its serial on a card."""
+        hosts = [bmc for bmc in bmcs if bmc.system and not bmc.is_dpu]
+        if all(bmc.parent_node for bmc in bmcs if bmc.is_dpu):
+            hosts = []  # no card is looked for
+        owners = dict[str, str]()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for host, serials in zip(
+                hosts, pool.map(partial(self._cards, login), hosts), strict=True
+            ):
+                owners |= dict.fromkeys(serials, host.name)
+        placed = [
+            dataclasses.replace(bmc, parent_node=bmc.parent_node or owners.get(bmc.serial, ""))
+            if bmc.is_dpu else bmc
+            for bmc in bmcs
         ]  # fmt: skip
+        self.notes.extend(
+            f"no host has a card with the serial of the DPU {bmc.name}: write its parent_node"
+            for bmc in placed if bmc.is_dpu and not bmc.parent_node
+        )  # fmt: skip
+        return sorted(placed, key=lambda bmc: bmc.is_dpu)
+
+    def _cards(self, login: Login, host: Bmc) -> set[str]:
+        try:
+            return bmc_systems.list_card_serials(host.bmc, host.system, login, self.timeout_s)
+        except bmc_systems.SystemsUnreadable as no:
+            self.notes.append(terminal.visible(str(no)))
+            return set()
 
     def _redfish(self, address: Address) -> Bmc | None:
         host = f"[{address}]" if address.version == 6 else str(address)
@@ -250,8 +290,8 @@ def discover(
     """Find BMCs by Redfish and IPMI, and print the CSV that bloomery enrol reads.
 
     Search only networks that are yours.  Without --username no login is tried.  With it, each host
-    behind a BMC has a line, and hosts behind one BMC have a chassis in common.  Add passwords to
-    the file.
+    and DPU behind a BMC has a line: hosts behind one BMC have a chassis in common, and a DPU has
+    its host as parent_node.  Add passwords to the file.
     """
     addresses = expand(networks)
     login = None
@@ -266,9 +306,12 @@ def discover(
     )  # fmt: skip
     bmcs = []
     if not as_json:
-        of_login = ",driver_info.redfish_system_id,chassis,extra.serial" if login else ""
+        of_login = (
+            ",driver_info.redfish_system_id,chassis,extra.serial,parent_node" if login else ""
+        )
         click.echo(f"name,driver,bmc,username,password,extra.vendor,extra.product{of_login}")
-    for bmc in find(addresses, prober):
+    found = find(addresses, prober)
+    for bmc in prober.with_hosts(list(found), login) if login else found:
         bmcs.append(bmc)
         if not as_json:
             click.echo(csv_row(bmc, is_logged_in=login is not None))
@@ -284,7 +327,7 @@ def discover(
 def csv_row(bmc: Bmc, *, is_logged_in: bool = False) -> str:
     cells = [bmc.name, bmc.driver, bmc.bmc, bmc.username, "", bmc.vendor, bmc.product]
     if is_logged_in:
-        cells += [bmc.system, bmc.chassis, bmc.serial]
+        cells += [bmc.system, bmc.chassis, bmc.serial, bmc.parent_node]
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(terminal.csv_cell, cells))
     return line.getvalue()

@@ -26,7 +26,9 @@ _TO_SECONDS: Final = len("2026-11-28T23:45:10")
 _CLOCK_DIFFERS_S: Final = 5
 _POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
 _PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
-_LONG: Final = frozenset({"links", "ports", "portgroups", "states", "volume"})  # of show
+_LONG: Final = frozenset(
+    {"children", "links", "ports", "portgroups", "states", "volume"}  # of show
+)
 
 Json = dict[str, Any]
 Function = Callable[..., None]
@@ -110,8 +112,10 @@ def list_(find: Find, state: str | None, problems: bool, as_json: bool) -> None:
 @groups.AS_JSON
 @click.pass_obj
 def show(find: Find, node: str, as_json: bool) -> None:
-    """Show the fields of a node that are set."""
-    document = _get(find(), node)
+    """Show the fields of a node that are set, and its child nodes, such as DPUs."""
+    client = find()
+    document = _get(client, node)
+    document["children"] = _list_children(client, document["uuid"])
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -120,6 +124,15 @@ def show(find: Find, node: str, as_json: bool) -> None:
         for key, value in sorted(document.items())
         if key not in _LONG and value not in (None, {}, [], "")
     )
+    if document["children"]:
+        heading = ("CHILD", "STATE", "POWER", "PRODUCT", "SERIAL", "FIRMWARE")
+        click.echo()
+        _echo_rows([heading, *(
+            (each["name"] or each["uuid"], each["provision_state"], each["power_state"] or "-",
+             each["product"] or "-", each["serial"] or "-",
+             ", ".join(f"{name} {version}" for name, version in each["firmware"].items()) or "-")
+            for each in document["children"]
+        )])  # fmt: skip
 
 
 @node.command()
@@ -449,6 +462,33 @@ def _get(client: Client, node: str, root: str = "", subpath: str = "") -> Json:
     except ApiError as exc:
         if exc.facts["answer"] == HTTPStatus.NOT_FOUND:
             raise NodeNotThere(node=node) from None
+        raise
+    return document
+
+
+def _list_children(client: Client, uuid: str) -> list[Json]:
+    """Return the child nodes of a node, with what their last inspection and firmware list say."""
+    fields = "uuid,name,driver,provision_state,power_state"
+    children = list(client.pages(f"/v1/nodes?parent_node={uuid}&fields={fields}", "nodes"))
+    for child in children:
+        child.pop("links", None)
+        inventory = _find(client, child["uuid"], "/inventory").get("inventory") or {}
+        vendor = inventory.get("system_vendor") or {}
+        child |= {"product": vendor.get("product_name"), "serial": vendor.get("serial_number")}
+        child["firmware"] = {
+            each["component"]: each["current_version"]
+            for each in _find(client, child["uuid"], "/firmware").get("firmware") or ()
+        }
+    return children
+
+
+def _find(client: Client, uuid: str, subpath: str) -> Json:
+    """Return a document of a node, {} where there is none, or not for this user."""
+    try:
+        document: Json = client.get(f"{path_of(uuid)}{subpath}")
+    except ApiError as exc:
+        if exc.facts["answer"] in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            return {}
         raise
     return document
 

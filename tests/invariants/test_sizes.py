@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 125_622,  # revisions of stacks
-    "lines of the tests": 144_859,  # revisions of stacks
+    "lines of the product": 125_735,  # revisions of stacks
+    "lines of the tests": 144_945,  # revisions of stacks
     "lines of bloomery": 3853,  # revisions of stacks
     "lines of bloomery/api": 8704,  # revisions of stacks
-    "lines of bloomery/cli": 9921,  # revisions of stacks
+    "lines of bloomery/cli": 10_034,  # systems behind a BMC, child nodes, hosts of DPUs
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_614,  # leaks, and what came before
     "lines of bloomery/conf": 1997,  # revisions of stacks
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
     "files of the product": 744,  # revisions of stacks
-    "functions": 8177,  # revisions of stacks
+    "functions": 8184,  # revisions of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 565,  # revisions of stacks
+    "one-caller helpers": 566,  # revisions of stacks
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 320,  # revisions of stacks

@@ -230,6 +230,17 @@ def test_a_note_is_written(window, service, make) -> None:
     assert service.api("GET", f"/v1/nodes/{node}")["description"] == f"it's {MARKUP}"
 
 
+def test_children_are_shown_with_their_parent(window, service, make) -> None:
+    host = make("host-1")
+    child = make("dpu-1", parent_node=host)
+    show(window, host, "hardware")
+    window.see("Child nodes", ".panel")
+    window.see("dpu-1", ".panel")
+    show(window, child)
+    window.see("its host", ".facts")
+    service.api("DELETE", f"/v1/nodes/{child}")
+
+
 def test_a_node_that_is_deleted_says_so(window, service, make) -> None:
     node = make("gone-1")
     show(window, node)

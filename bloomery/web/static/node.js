@@ -36,7 +36,7 @@ export async function page({root, params, query, signal}) {
         h('span.tag', {}, node.power_state ?? 'power unknown', node.target_power_state && ` → ${node.target_power_state}`),
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
         node.health && h('span.tag', {}, `health ${node.health}`)),
-      h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Owner', node.owner], ['Lessee', node.lessee],
+      h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Parent', node.parent_node && h('a', {href: `#/nodes/${node.parent_node}`}, 'its host')], ['Owner', node.owner], ['Lessee', node.lessee],
         ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]],
         ['Last cleaned', view.why.last_cleaned && h('span', {title: view.why.last_cleaned.steps.join(', ')}, ago(view.why.last_cleaned.at))]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
@@ -114,8 +114,9 @@ export async function page({root, params, query, signal}) {
 
   async function hardware() {
     const part = (name, key) => get(name, signal).then(answer => answer[key], () => null)
-    const [inventory, ports, bios, firmware, traits, proof] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
-      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits'), part(`ext/v1/${path}/erasure`, 'proof')])
+    const [inventory, ports, bios, firmware, traits, proof, children] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
+      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits'), part(`ext/v1/${path}/erasure`, 'proof'), part(`v1/nodes?parent_node=${view.node.uuid}&fields=uuid,name,provision_state,power_state`, 'nodes')])
+    const parts = await Promise.all((children ?? []).map(child => Promise.all([part(`v1/nodes/${child.uuid}/inventory`, 'inventory'), part(`v1/nodes/${child.uuid}/firmware`, 'firmware')])))
     const {node} = view
     const settings = h('div')
     const drawSettings = () => replace(settings, plainTable(['Setting', 'Value'], (bios ?? []).filter(each => `${each.name} ${each.value}`.toLowerCase().includes(view.filter)).map(each => [each.name, each.value])))
@@ -128,6 +129,8 @@ export async function page({root, params, query, signal}) {
         kindBadge(disk.is_erased ? 'ok' : 'failed', disk.is_erased ? 'erased' : 'not erased')])))),
       card('Ports', plainTable(['MAC', 'PXE', 'Physical network', 'Neighbour'], ports.map(each => [each.address, each.pxe_enabled ? 'yes' : 'no', each.physical_network,
         [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
+      children?.length > 0 && card('Child nodes', plainTable(['Name', 'State', 'Power', 'Product', 'Serial', 'Firmware'], children.map((child, index) => [h('a', {href: `#/nodes/${child.uuid}`}, child.name ?? child.uuid), badge(child.provision_state), child.power_state,
+        parts[index][0]?.system_vendor?.product_name, parts[index][0]?.system_vendor?.serial_number, (parts[index][1] ?? []).map(each => `${each.component} ${each.current_version}`).join(', ')]))),
       card('Log of the BMC', bmcLog()),
       firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
       Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),

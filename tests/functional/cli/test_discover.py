@@ -145,6 +145,51 @@ def test_a_system_that_is_listed_and_not_shown_is_said(run: Run, tray: Rack) -> 
     assert [row["chassis"] for row in csv.DictReader(io.StringIO(shown.stdout))] == [""]
 
 
+def as_dpu(serial: str) -> dict[str, Any]:
+    """Return a fault of the lab: the system of a BMC is shown as a DPU's."""
+    document = {"SystemType": "DPU", "SerialNumber": serial}
+    return {"kind": "shows", "path": "/Systems/[^/]+$", "document": document, "times": -1}
+
+
+def test_a_dpu_is_enrolled_as_the_child_of_the_host_that_has_its_card(
+    run: Run, site: Orchestration, tmp_path: Path
+) -> None:
+    """The BMC of the DPU is found first, and its host is enrolled first."""
+    with Rack(3, apart=True, first="127.0.1.17") as rack:
+        dpu, host, stray = rack.machines
+        dpu.bmc.faults.add(**as_dpu(f"N{host.system.serial}"))
+        stray.bmc.faults.add(**as_dpu("unknown"))
+        port = rack.address.rpartition(":")[2]
+        line = f"discover 127.0.1.16/29 --redfish-port {port} --username admin --insecure"
+        shown = run(line, env={"BLOOMERY_BMC_PASSWORD": "password"})
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert [(row["name"], row["parent_node"]) for row in rows] == [
+        ("bmc-127-0-1-18", ""), ("bmc-127-0-1-17", "bmc-127-0-1-18"), ("bmc-127-0-1-19", ""),
+    ]  # fmt: skip
+    assert "serial of the DPU bmc-127-0-1-19: write its parent_node" in shown.stderr
+    file = tmp_path / "machines.csv"
+    file.write_text("".join(shown.stdout.splitlines(keepends=True)[:3]))
+    enrolled = run(f"enrol {file}")
+    assert enrolled.stdout.splitlines()[-1] == "2 machines: 2 enrolled", enrolled.output
+    api = Client(site.service.url)
+    parent = api.get("/v1/nodes/bmc-127-0-1-18")["uuid"]
+    assert api.get("/v1/nodes/bmc-127-0-1-17")["parent_node"] == parent
+
+
+def test_a_dpu_behind_the_bmc_of_its_host_needs_no_serial(run: Run, tray: Rack) -> None:
+    document = {
+        "SystemType": "DPU", "Links": {"HostingComputerSystem": {
+            "@odata.id": "/redfish/v1/Systems/System_0"}},
+    }  # fmt: skip
+    tray.bmcs[0].faults.add(kind="shows", path="/Systems/System_1$", document=document, times=-1)
+    shown = discover(run, tray, "--username", "admin", "--insecure")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert [(row["name"], row["parent_node"], row["chassis"]) for row in rows] == [
+        ("bmc-127-0-1-9-System-0", "", ""),
+        ("bmc-127-0-1-9-System-1", "bmc-127-0-1-9-System-0", ""),
+    ]
+
+
 HOST = {
     "Id": "1", "SystemType": "Physical", "Actions": {"#ComputerSystem.Reset": {}},
     "Boot": {"BootSourceOverrideTarget": "None"},
@@ -157,7 +202,8 @@ HOST = {
         ({}, None),
         ({"SystemType": "Composed"}, None),
         ({"Boot": {"BootOrder": []}}, None),
-        ({"SystemType": "DPU"}, "parent_node"),
+        ({"SystemType": "DPU"}, None),
+        ({"SystemType": "DPU", "Actions": {}}, "no action Reset"),
         ({"SystemType": "OS"}, "its SystemType is OS"),
         ({"SystemType": 7}, "its SystemType is 7"),
         ({"Id": "HGX_Baseboard_0"}, "a baseboard of GPUs"),
@@ -167,7 +213,7 @@ HOST = {
     ],
 )
 def test_only_what_is_switched_and_boots_is_a_host(change: Any, reason: str | None) -> None:
-    why = bmc_systems.explain_no_host(HOST | change)
+    why = bmc_systems.explain_no_node(HOST | change)
     assert (why is None) if reason is None else reason in str(why)
 
 

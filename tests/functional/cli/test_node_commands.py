@@ -74,6 +74,34 @@ def test_nodes_are_listed_shown_and_explained(run: Run, api: Client) -> None:
         api.delete(f"/v1/nodes/{name}")
 
 
+def test_children_are_shown_with_their_parent(run: Run, api: Client, site: Orchestration) -> None:
+    create(api, "host-1")
+    for name in ("dpu-1", "dpu-2"):
+        api.post("/v1/nodes", {"driver": "fake-hardware", "name": name, "parent_node": "host-1"})
+    vendor = {"product_name": "BlueField-3", "serial_number": "MT1"}
+    inventory = {"inventory": {"system_vendor": vendor}, "plugin_data": {}}
+    uuid = node(api, "dpu-1")["uuid"]
+    firmware = [
+        {"component": "bmc", "current_version": "24.1"},
+        {"component": "bios", "current_version": "4.9"},
+    ]
+    site.service.db.transact(lambda conn: hardware.replace_inventory(conn, uuid, inventory))
+    site.service.db.transact(lambda conn: hardware.replace_firmware(conn, uuid, firmware))
+    lines = run("node show host-1").stdout.splitlines()
+    rows = [line.split() for line in lines[lines.index("") + 1 :]]
+    assert rows == [
+        ["CHILD", "STATE", "POWER", "PRODUCT", "SERIAL", "FIRMWARE"],
+        ["dpu-1", "enroll", "-", "BlueField-3", "MT1", "bios", "4.9,", "bmc", "24.1"],
+        ["dpu-2", "enroll", "-", "-", "-", "-"],
+    ]
+    document = json.loads(run("node show host-1 --json").stdout)
+    assert [child["name"] for child in document["children"]] == ["dpu-1", "dpu-2"]
+    assert document["children"][0]["firmware"] == {"bios": "4.9", "bmc": "24.1"}
+    assert json.loads(run("node show dpu-1 --json").stdout)["children"] == []
+    for name in ("dpu-1", "dpu-2", "host-1"):
+        api.delete(f"/v1/nodes/{name}")
+
+
 def test_user_data_goes_with_a_deployment(run: Run, api: Client, tmp_path: Path) -> None:
     create(api, "cloudy")
     file = tmp_path / "user-data"

@@ -40,6 +40,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
         assert rack.stdout is not None
         assert next(rack.stdout).startswith("1 servers at http://127.1.0.1:")
         assert any("Ctrl-C switches the rack off" in line for line in rack.stdout)
+        assert any("Ports of switch tor-2" in line for line in rack.stdout)
         [entry] = machines.read([file], "redfish")
         assert (entry.machine.name, entry.faults) == ("sim-0000", ())
         assert "[switch:tor-2]" in (tmp_path / "switches.conf").read_text()
