@@ -139,7 +139,7 @@ _KEYS_OF: Final = {
     ),
     "instance": (
         "instance", "root_uuid_or_disk_id", "is_whole_disk_image", "is_source_a_path",
-        "deploy_boot_mode",
+        "deploy_boot_mode", "autodetected_image",
     ),
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write
 from bloomery.db import records
+from bloomery.drivers import autodetect
 from bloomery.drivers.agent_boot import http_client
 from bloomery.drivers.base import RemoteFile
 from bloomery.model.deploy_template import DeployTemplate
@@ -93,6 +94,27 @@ def remote_files(task: TaskManager, arguments: ProvisionArguments) -> list[Remot
     if isinstance(drive, str):
         files.append(RemoteFile(name="configdrive", url=drive))
     return http_client.list_checkable(task.runtime.conf, files)
+
+
+def choose_interface(task: TaskManager, results: Mapping[str, Any]) -> None:
+    """Let ``autodetect`` choose by what a look at the image has found.
+
+    ``results``: by URL.  Raises InvalidParameterValue where no enabled interface takes the image.
+    """
+    node = task.node
+    if not autodetect.is_asked(node):
+        return
+    source = task.opened(node.instance_info.get("image_source"))
+    autodetect.remember(node, results.get(str(source)))
+    task.driver = None  # type: ignore[assignment]  # loaded anew, of the image's kind
+    task.load_driver()
+    kind = autodetect.recall(node)
+    if kind is not None and not task.driver.deploy.takes(node):
+        raise errors.InvalidParameterValue(
+            reason=f"instance_info/image_source is a {kind}, which no deploy interface of "
+            "[DEFAULT]autodetect_deploy_interfaces takes that is enabled: bootc installs "
+            "containers, direct writes disks; see [DEFAULT]enabled_deploy_interfaces",
+        )
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:

@@ -28,7 +28,10 @@ def validate(context: Context, node_uuid: str) -> Json:
         is_valid = results["deploy"]["result"]
         files = deployments.remote_files(task, ProvisionArguments()) if is_valid else []
     try:
-        tasks.look_at(context.runtime, files)
+        if looked := tasks.look_at(context.runtime, files):
+            with tasks.shared(context, node_uuid) as task:
+                deployments.choose_interface(task, looked)
+                results = validation.validate(task)
     except errors.Invalid as exc:
         results["deploy"] = {"result": False, "reason": str(exc)}
     return results

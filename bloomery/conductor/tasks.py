@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
@@ -99,15 +99,18 @@ def ask_management(
     return in_worker(context, node_uuid, work, purpose=purpose, shared=shared, insists=insists)
 
 
-def look_at(runtime: ConductorRuntime, files: Sequence[RemoteFile]) -> None:
-    """Look at remote files in a worker.  Raises InvalidParameterValue.
+def look_at(runtime: ConductorRuntime, files: Sequence[RemoteFile]) -> dict[str, Any]:
+    """Look at remote files in a worker; return what was read of them.
+
+    Raises InvalidParameterValue.
 
     One request looks once at the same files, for however many nodes.
     """
-    if files:
-        names = ", ".join(secrets.mask_address(file.url) for file in files)
-        work = partial(http_client.check, runtime.conf, files)
-        result_in_worker(runtime, f"look at {names}", work)
+    if not files:
+        return {}
+    names = ", ".join(secrets.mask_address(file.url) for file in files)
+    work = partial(http_client.look, runtime.conf, files)
+    return result_in_worker(runtime, f"look at {names}", work)
 
 
 def result_in_worker(runtime: ConductorRuntime, purpose: str, work: Callable[[], T]) -> T:

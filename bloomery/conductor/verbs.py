@@ -10,7 +10,7 @@ first.  The flow keeps the lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -82,8 +82,9 @@ class Limit:
 class FlowVerb:
     """A verb that starts a flow of ``phase``.
 
-    ``check`` raises the caller's errors, and ``files`` are looked at before; ``begin`` sets the
-    node's fields; ``steps`` plans the flow, or returns None to move the node without one.
+    ``check`` raises the caller's errors, and ``files`` are looked at before, whose results
+    ``learn`` gets; ``begin`` sets the node's fields; ``steps`` plans the flow, or returns None to
+    move the node without one.
     ``target_state`` overrides the state machine's target.
     """
 
@@ -91,6 +92,7 @@ class FlowVerb:
     steps: Callable[[TaskManager, ProvisionArguments], Sequence[Step] | None]
     check: Callable[[TaskManager, ProvisionArguments], None] = lambda *_: None
     files: Callable[[TaskManager, ProvisionArguments], Sequence[RemoteFile]] = lambda *_: ()
+    learn: Callable[[TaskManager, Mapping[str, Any]], None] = lambda *_: None
     begin: Callable[[TaskManager, ProvisionArguments], None] = lambda *_: None
     limit: Limit | None = None
     target_state: State | None = None
@@ -134,6 +136,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
         phase=deployments.DEPLOY,
         check=deployments.check,
         files=deployments.remote_files,
+        learn=deployments.choose_interface,
         begin=deployments.begin,
         steps=deployments.deploy_steps,
         limit=_DEPLOY_LIMIT,
@@ -142,6 +145,7 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
         phase=deployments.DEPLOY,
         check=deployments.check_rebuild,
         files=deployments.remote_files,
+        learn=deployments.choose_interface,
         begin=deployments.begin,
         steps=deployments.deploy_steps,
         limit=_DEPLOY_LIMIT,
@@ -185,6 +189,7 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
     purpose, row = _PURPOSES.get(event, event), TABLE[event]
     parsed = ProvisionArguments(**arguments)
     files: Sequence[RemoteFile] = ()
+    results: Json = {}
     late = True  # the transaction that moves the node reserves it
     while True:
         try:
@@ -192,13 +197,16 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
                 rules.require_edge(task.node, verb)
                 if not isinstance(row, FlowVerb):
                     return row(task, slot)
+                if files:
+                    row.learn(task, results)
                 files = start_flow(task, slot, event, row, parsed, files)
         except locks.NodeChanged:
             late = False
             continue
         if not files:
             return None
-        tasks.look_at(context.runtime, files)  # without the lock, before the next attempt
+        # Without the lock, before the next attempt.
+        results = tasks.look_at(context.runtime, files)
 
 
 def start_flow(

@@ -36,7 +36,7 @@ _UPSTREAM: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older o
         "irmc-virtual-media",
     ),
     "console": ("fake-graphical", "ilo", "ipmitool-shellinabox", "redfish-graphical"),
-    "deploy": ("anaconda", "ansible", "bootc"),
+    "deploy": ("anaconda", "ansible"),
     "firmware": (),
     "inspect": ("ilo", "inspector", "irmc"),
     "management": ("ilo", "ilo5", "intel-ipmitool", "irmc"),
@@ -49,7 +49,7 @@ _UPSTREAM: Final[Mapping[str, tuple[str, ...]]] = {  # of Ironic 39, and older o
 }  # fmt: skip
 _CONSOLES: Final = ("fake-graphical", "ipmitool-shellinabox", "redfish-graphical")
 _INSTEAD: Final = dict.fromkeys(_CONSOLES, "ipmitool-socat") | dict.fromkeys(
-    ("anaconda", "bootc"), "direct"
+    ("anaconda",), "direct"
 )
 
 

@@ -63,7 +63,7 @@ class WebhookHardware(base.HardwareType):
         "bios": ("no-bios",),
         "boot": ("ipxe", "pxe"),
         "console": ("no-console", "console-server"),
-        "deploy": ("direct", "ramdisk", "custom-agent", "autodetect", "noop"),
+        "deploy": ("direct", "ramdisk", "custom-agent", "bootc", "autodetect", "noop"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("noop",),

@@ -74,7 +74,7 @@ class Commands:
             error = {"type": "Error", "code": 500, "message": message}
             return {"command_status": "FAILED", "command_error": error}
         result: Json = {"result": name}
-        if name.startswith("execute_"):
+        if name.startswith("execute_") and name.endswith("_step"):
             phase = name.split("_")[1]
             ran = self.params[f"{phase}.{name}"]["step"]
             result = {f"{phase}_step": ran, f"{phase}_result": self.results.get(ran["step"])}

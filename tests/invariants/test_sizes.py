@@ -14,16 +14,16 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 125_735,  # revisions of stacks
-    "lines of the tests": 144_945,  # revisions of stacks
+    "lines of the product": 126_001,  # bootable containers, revisions of stacks
+    "lines of the tests": 145_198,  # bootable containers, revisions of stacks
     "lines of bloomery": 3853,  # revisions of stacks
     "lines of bloomery/api": 8704,  # revisions of stacks
     "lines of bloomery/cli": 10_034,  # systems behind a BMC, child nodes, hosts of DPUs
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
-    "lines of bloomery/conductor": 11_614,  # leaks, and what came before
+    "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 1997,  # revisions of stacks
     "lines of bloomery/db": 9605,  # leaks, and the last complete flow of a phase
-    "lines of bloomery/drivers": 20_682,  # boot files by architecture, serial consoles
+    "lines of bloomery/drivers": 20_912,  # bootable containers, boot files by architecture
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
@@ -47,8 +47,8 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 56,
-    "files of the product": 744,  # revisions of stacks
-    "functions": 8184,  # revisions of stacks
+    "files of the product": 745,  # bootable containers, revisions of stacks
+    "functions": 8206,  # bootable containers, revisions of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 566,  # revisions of stacks
     "moves of get": 36,  # the table is called where Pecan searched controllers

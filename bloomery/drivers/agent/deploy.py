@@ -14,7 +14,7 @@ from typing import Any, Final
 from bloomery import errors, parsing
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import base, secure_boot, steps, substeps
+from bloomery.drivers import autodetect, base, secure_boot, steps, substeps
 from bloomery.drivers.agent import (
     agent_steps,
     client,
@@ -23,6 +23,7 @@ from bloomery.drivers.agent import (
     image,
     local_images,
     logs,
+    oci,
     raid,
     ramdisk,
 )
@@ -254,7 +255,8 @@ class AgentDeploy(CustomAgentDeploy):
         return image.PROPERTIES | super().get_properties()
 
     def takes(self, node: Node) -> bool:
-        return node.instance_info.get("image_source") is not None
+        is_container = autodetect.recall(node) == oci.CONTAINER
+        return node.instance_info.get("image_source") is not None and not is_container
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless an agent can boot and can write the image of instance_info."""

@@ -116,16 +116,21 @@ def check(task: DriverTask, conf: Conf) -> None:
     if source == LOCAL and image_format.is_converted(name, conf.default):
         image_format.check_tool()
     _check_checksum(info, conf)
-    for hints in (task.node.properties.get("root_device"), info.get("root_device")):
+    check_root_device(task.node.properties, info)
+    for key in _PROXIES.values():
+        if task.driver_info.get(key) is not None:
+            _check_url(f"driver_info/{key}", task.driver_info[key])
+
+
+def check_root_device(properties: Mapping[str, Any], info: Mapping[str, Any]) -> None:
+    """Raise InvalidParameterValue for hints of a node or an instance that no agent knows."""
+    for hints in (properties.get("root_device"), info.get("root_device")):
         unknown = sorted(set(hints) - _HINTS) if isinstance(hints, dict) else [str(hints)]
         if hints is not None and unknown:
             raise errors.InvalidParameterValue(
                 reason=f"root_device takes an object with {', '.join(sorted(_HINTS))}, not "
                 f"{', '.join(unknown)}",
             )
-    for key in _PROXIES.values():
-        if task.driver_info.get(key) is not None:
-            _check_url(f"driver_info/{key}", task.driver_info[key])
 
 
 def download_source(task: DriverTask, conf: Conf) -> str:
@@ -155,6 +160,12 @@ def pull_secret(task: DriverTask) -> str | None:
     info = task.opened(task.node.instance_info)
     secret = info.get(oci.PULL_SECRET) or task.driver_info.get(oci.PULL_SECRET)
     return None if secret is None else str(secret)
+
+
+def wish_of(task: DriverTask, disk_format: str | None) -> oci.Wish:
+    """Return what the node needs of a registry."""
+    arch = architectures.of(task.node.properties)
+    return oci.Wish(arch=arch, disk_format=disk_format, secret=pull_secret(task))
 
 
 def has_proxy(task: DriverTask, url: str) -> bool:

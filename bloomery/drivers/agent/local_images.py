@@ -19,13 +19,13 @@ import urllib3
 
 from bloomery import boot_files, errors, secrets
 from bloomery.conf import Conf
+from bloomery.drivers import autodetect
 from bloomery.drivers.agent import image, image_format, oci
 from bloomery.drivers.agent_boot import cache, http_client, sources
 from bloomery.drivers.agent_boot.cache import FileCache, MakeRoom, Treatment
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.agent_boot.publication import Publication
 from bloomery.drivers.base import DriverTask, RemoteFile
-from bloomery.model import architectures
 
 Json = dict[str, Any]
 
@@ -64,10 +64,19 @@ class LocalImages:
         )
         urls = {"image_source": str(info["image_source"])} | urls
         if image.is_oci(urls["image_source"]):
-            wish = _wish(task, info.get("image_disk_format"))
-            reads["image_source"] = lambda client: oci.Registries(self._conf.oci, client).find(
-                urls["image_source"], wish
-            )
+            wish = image.wish_of(task, info.get("image_disk_format"))
+            takes_both = autodetect.is_asked(task.node)
+
+            def look(client: HttpClient) -> str:
+                kind = oci.Registries(self._conf.oci, client).look(urls["image_source"], wish)
+                if kind == oci.CONTAINER and not takes_both:
+                    raise errors.StepFailure(
+                        reason="it is a container, which deploy interface bootc installs, and no "
+                        "image of a disk",
+                    )
+                return kind
+
+            reads["image_source"] = look
         fetches = image.download_source(task, self._conf) == image.LOCAL
         return [
             RemoteFile(name=f"instance_info/{key}", url=url, headers=self._login(url),
@@ -90,7 +99,7 @@ class LocalImages:
         digests: tuple[str, ...] = ()  # SHA-256 that a registry names
         headers = self._login(url)
         if image.is_oci(url):
-            blob = self._registries.find(url, _wish(task, format_named))
+            blob = self._registries.find(url, image.wish_of(task, format_named))
             url, headers, digests = blob.url, blob.headers, (blob.sha256,)
 
         @functools.cache
@@ -166,13 +175,6 @@ class LocalImages:
             return {}
         user = f"{deploy.image_server_user}:{deploy.image_server_password}"
         return urllib3.make_headers(basic_auth=user)
-
-
-def _wish(task: DriverTask, disk_format: str | None) -> oci.Wish:
-    return oci.Wish(
-        arch=architectures.of(task.node.properties), disk_format=disk_format,
-        secret=image.pull_secret(task),
-    )  # fmt: skip
 
 
 def _architectures(path: Path) -> Json:

@@ -1,10 +1,12 @@
 """Images in container registries: which blob of an artefact a node gets, and by which login.
 
-    blob = oci.Registries(conf, client).find("oci://registry.test/images/os:12", "x86_64", ...)
+    blob = oci.Registries(conf, client).find("oci://registry.test/images/os:12", wish)
+    kind = oci.Registries(conf, client).look("oci://registry.test/images/os:12", wish)
 
 A tag may name an index of artefacts; the node's architecture and the type of the disk choose one.
-An artefact has one layer, the image.  Source: OCI distribution-spec 1.1, image-spec 1.1; the
-choice by ``disktype`` is Ironic's.
+An artefact has one layer, the image of a disk.  A container has archives of files as layers.
+
+Source: OCI distribution-spec 1.1, image-spec 1.1; the choice by ``disktype`` is Ironic's.
 
 The library ``oras`` has no time-outs, sleeps between its tries and reads the login of the service's
 own user, so the few requests are made here.
@@ -39,6 +41,10 @@ _REFERENCE: Final = re.compile(
     r"oci://(?P<registry>[^/@\s]+)/(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
     r"(?::(?P<tag>\w[\w.-]{0,127})?)?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
+DISK, CONTAINER = "disk", "container"  # kinds of images
+_CONFIGS: Final = (  # of containers
+    "application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json",
+)  # fmt: skip
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _HOSTS: Final = {"docker.io": "registry-1.docker.io"}
 _ACCEPT: Final = (
@@ -125,22 +131,30 @@ class Registries:
         """Return the blob of the image for a node.  Raises StepFailure."""
         reference = parse(url)
         session = _Session(reference, self._client, self._conf, wish.secret)
-        manifest = session.manifest(reference.name)
-        if "manifests" in manifest:
-            artefacts = [each for each in manifest["manifests"] if isinstance(each, dict)]
-            manifest = session.manifest(_digest_of(_choose(artefacts, wish)))
-        layers = manifest.get("layers") or []
-        if len(layers) != 1:
-            raise _refused(
-                reference,
-                f"it has {len(layers)} layers: an image of a disk is one layer, as oras "
-                "push makes it",
-            )
-        digest = _digest_of(layers[0])
+        manifest, _ = session.choose(wish)
+        digest = _digest_of(_only_layer(reference, manifest))
         return Blob(
             url=session.url(f"blobs/{digest}"), headers=session.headers,
             sha256=digest.partition(":")[2],
         )  # fmt: skip
+
+    def look(self, url: str, wish: Wish) -> str:
+        """Return the kind of an image, DISK or CONTAINER, that the node can use.
+
+        Raises StepFailure for one of another architecture, and for a disk of several layers.
+        """
+        reference = parse(url)
+        session = _Session(reference, self._client, self._conf, wish.secret)
+        manifest, arch = session.choose(wish, any_arch=True)
+        if not _is_container(manifest):
+            manifest, _ = session.choose(wish)
+            _only_layer(reference, manifest)
+            return DISK
+        if arch is None and wish.arch:
+            arch = architectures.canonical(session.config(manifest).get("architecture"))
+        if arch and wish.arch and arch != wish.arch:
+            raise _refused(reference, f"it is for {arch}, and properties/cpu_arch is {wish.arch}")
+        return CONTAINER
 
 
 class _Session:
@@ -184,6 +198,24 @@ class _Session:
             raise _refused(self._reference, f"the registry answers HTTP {status} for {name}")
         if name.startswith("sha256:") and hashlib.sha256(body).hexdigest() != name[7:]:
             raise _refused(self._reference, f"the manifest {name} has another checksum")
+        return self._document(body)
+
+    def choose(self, wish: Wish, *, any_arch: bool = False) -> tuple[Json, str | None]:
+        """Return the manifest for a node, and the architecture that its index says."""
+        manifest = self.manifest(self._reference.name)
+        if "manifests" not in manifest:
+            return manifest, None
+        artefacts = [each for each in manifest["manifests"] if isinstance(each, dict)]
+        chosen = _choose(artefacts, wish, any_arch=any_arch)
+        return self.manifest(_digest_of(chosen)), _arch(chosen)
+
+    def config(self, manifest: Json) -> Json:
+        """Return the configuration of a container, as its builder wrote it."""
+        digest = _digest_of(manifest["config"])
+        url = self.url(f"blobs/{digest}")
+        status, _headers, body = self._client.read(url, self.headers, _MOST_BYTES)
+        if status != 200 or hashlib.sha256(body).hexdigest() != digest[7:]:
+            raise _refused(self._reference, f"the registry has no configuration of it ({status})")
         return self._document(body)
 
     def _read(self, name: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -231,8 +263,32 @@ def may_use_http(host: str, conf: Oci) -> bool:
         return name == "localhost"
 
 
-def _choose(manifests: Sequence[Json], wish: Wish) -> Json:
-    """Return the artefact of an index for the node's architecture and type of disk."""
+def _is_container(manifest: Json) -> bool:
+    layers = [each for each in manifest.get("layers") or () if isinstance(each, dict)]
+    has_files = any("tar" in str(layer.get("mediaType")) for layer in layers)
+    config = manifest.get("config")
+    kind = config.get("mediaType") if isinstance(config, dict) else None
+    return kind in _CONFIGS and has_files
+
+
+def _only_layer(reference: Reference, manifest: Json) -> Any:
+    """Return the layer of an artefact.  Raises StepFailure."""
+    layers = manifest.get("layers") or []
+    if _is_container(manifest) and len(layers) != 1:
+        raise _refused(reference, "it is a container, which deploy interface bootc installs")
+    if len(layers) != 1:
+        raise _refused(
+            reference,
+            f"it has {len(layers)} layers: an image of a disk is one layer, as oras push makes it",
+        )
+    return layers[0]
+
+
+def _choose(manifests: Sequence[Json], wish: Wish, *, any_arch: bool) -> Json:
+    """Return the artefact of an index for the node's architecture and type of disk.
+
+    ``any_arch``: the first one will do where the node's architecture is unknown.
+    """
     fitting = [
         each for each in manifests
         if (_arch(each) in (wish.arch, None) if wish.arch else _arch(each) != "unknown")
@@ -240,7 +296,7 @@ def _choose(manifests: Sequence[Json], wish: Wish) -> Json:
     types = (wish.disk_format,) if wish.disk_format in _TYPES else ("qcow2", "raw")
     for name in (*types, None):
         artefacts = [each for each in fitting if _type(each) == name]
-        if len(artefacts) == 1:
+        if len(artefacts) == 1 or (artefacts and any_arch and not wish.arch):
             return artefacts[0]
         if artefacts:
             break

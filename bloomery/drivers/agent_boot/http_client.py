@@ -142,21 +142,28 @@ def list_checkable(conf: Conf, files: Iterable[RemoteFile]) -> list[RemoteFile]:
 
 
 def check(conf: Conf, files: Iterable[RemoteFile]) -> None:
-    """Raise InvalidParameterValue unless the server of each file hands it out.
+    """Raise InvalidParameterValue unless the server of each file hands it out."""
+    look(conf, files)
+
+
+def look(conf: Conf, files: Iterable[RemoteFile]) -> dict[str, Any]:
+    """Return what the ``read`` of each file returns, by URL.  Raises as ``check``.
 
     Sends HEAD.  Where a server refuses HEAD, or sends a web page, the beginning of the file is
     read: signed URLs allow GET alone, and a portal's login page is no image.  A silent server takes
     [conductor]preflight_timeout.
     """
     client = HttpClient(conf.default, timeout_s=conf.conductor.preflight_timeout)
+    results: dict[str, Any] = {}
     for file in files:
         try:
             if file.read is not None:
-                file.read(client)
+                results[file.url] = file.read(client)
             else:
                 _check(client, file.url, file.headers)
         except errors.Failure as exc:
             raise errors.InvalidParameterValue(reason=f"{file.name}: {exc}") from exc
+    return results
 
 
 def _check(client: HttpClient, url: str, headers: Headers) -> None:

@@ -30,7 +30,7 @@ class FakeHardware(base.HardwareType):
         "bios": ("fake", "no-bios"),
         "boot": ("fake", "ipxe", "pxe"),
         "console": ("fake", "no-console", "console-server"),
-        "deploy": ("fake", "direct", "ramdisk", "custom-agent", "autodetect"),
+        "deploy": ("fake", "direct", "ramdisk", "custom-agent", "bootc", "autodetect"),
         "firmware": ("fake", "no-firmware"),
         "inspect": ("fake", "agent", "no-inspect"),
         "management": ("fake",),

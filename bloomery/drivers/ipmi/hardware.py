@@ -24,7 +24,7 @@ class IpmiHardware(base.HardwareType):
         "bios": ("no-bios",),
         "boot": ("no-boot", "ipxe", "pxe"),
         "console": ("no-console", "ipmitool-socat", "console-server"),
-        "deploy": ("no-deploy", "direct", "custom-agent", "autodetect"),
+        "deploy": ("no-deploy", "direct", "custom-agent", "bootc", "autodetect"),
         "firmware": ("no-firmware",),
         "inspect": ("agent", "no-inspect"),
         "management": ("ipmitool", "noop"),

@@ -19,7 +19,7 @@ class RedfishHardware(base.HardwareType):
         "bios": ("redfish", "no-bios"),
         "boot": ("redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe", "pxe", "http"),
         "console": ("no-console", "ipmitool-socat", "console-server"),
-        "deploy": ("ramdisk", "direct", "custom-agent", "autodetect"),
+        "deploy": ("ramdisk", "direct", "custom-agent", "bootc", "autodetect"),
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),
         "management": ("redfish", "noop"),

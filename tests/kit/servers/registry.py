@@ -21,6 +21,8 @@ from tests.kit.servers import web
 Json = dict[str, Any]
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 INDEX = "application/vnd.oci.image.index.v1+json"
 TOKEN = "a-token-of-the-registry"
 
@@ -42,6 +44,16 @@ class Registry:
         """Store an artefact; return the digest of its manifest."""
         described = [{"digest": self._store(f"{name}/blobs", each)} for each in layers]
         return self._put(name, MANIFEST, {"layers": described}, tag)
+
+    def push_container(self, name: str, architecture: str = "amd64", tag: str | None = None) -> str:
+        """Store a container of two layers; return the digest of its manifest."""
+        config = json.dumps({"architecture": architecture, "config": {}}).encode()
+        described = {"mediaType": CONFIG, "digest": self._store(f"{name}/blobs", config)}
+        layers = [
+            {"mediaType": LAYER, "digest": self._store(f"{name}/blobs", each)}
+            for each in (b"base", b"more")
+        ]
+        return self._put(name, MANIFEST, {"config": described, "layers": layers}, tag)
 
     def push_index(self, name: str, manifests: Sequence[Json], tag: str) -> str:
         return self._put(name, INDEX, {"manifests": list(manifests)}, tag)

@@ -12,7 +12,7 @@ from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.inspection import Inspector
-from bloomery.drivers import registry
+from bloomery.drivers import autodetect, registry
 from bloomery.model.node import INTERFACES, Node
 
 
@@ -188,7 +188,8 @@ def test_lists_of_ironic_image_start_and_what_is_left_out_is_warned_of(lists, ca
     assert " pxe" not in warnings.get("enabled_boot_interfaces", "")
     assert found.interfaces["boot"]["pxe"].name == "pxe"
     has_bootc = "bootc" in lists["enabled_deploy_interfaces"]
-    assert ("bootc (use direct)" in warnings.get("enabled_deploy_interfaces", "")) == has_bootc
+    assert ("bootc" in found.interfaces["deploy"]) == has_bootc
+    assert "enabled_deploy_interfaces" not in warnings
 
 
 def test_types_of_ironic_alone_do_not_start():
@@ -197,18 +198,33 @@ def test_types_of_ironic_alone_do_not_start():
 
 
 @pytest.mark.parametrize(
-    ("instance", "deploy"),
+    ("instance", "kind", "deploy"),
     [
-        ({"boot_iso": "http://x/a.iso", "image_source": "http://x/a.raw"}, "ramdisk"),
-        ({"image_source": "http://x/a.raw"}, "direct"),
-        ({}, "direct"),
+        ({"boot_iso": "http://x/a.iso", "image_source": "http://x/a.raw"}, None, "ramdisk"),
+        ({"image_source": "http://x/a.raw"}, None, "direct"),
+        ({}, None, "direct"),
+        ({"image_source": "oci://x/a:1"}, None, "bootc"),  # until someone has looked
+        ({"image_source": "oci://x/a:1"}, "container", "bootc"),
+        ({"image_source": "oci://x/a:1"}, "disk", "direct"),
+        ({"boot_iso": "http://x/a.iso", "image_source": "oci://x/a:1"}, "container", "ramdisk"),
     ],
 )
-def test_autodetect_takes_what_fits_the_instance_and_stays(instance, deploy):
-    found = load(enabled_deploy_interfaces=("autodetect", "direct", "ramdisk"))
+def test_autodetect_takes_what_fits_the_instance_and_stays(instance, kind, deploy):
+    found = load(enabled_deploy_interfaces=("autodetect", "direct", "ramdisk", "bootc"))
     chooser = node(driver="redfish", deploy_interface="autodetect", instance_info=instance)
+    autodetect.remember(chooser, kind)
     assert found.driver_of(chooser).deploy.name == deploy
     assert chooser.deploy_interface == "autodetect"
+
+
+def test_what_was_seen_of_one_image_says_nothing_of_another():
+    chooser = node(driver="redfish", instance_info={"image_source": "oci://x/a:1"})
+    autodetect.remember(chooser, "container")
+    assert autodetect.recall(chooser) == "container"
+    chooser.instance_info = {"image_source": "oci://x/a:2"}
+    assert autodetect.recall(chooser) is None
+    chooser.instance_info = {}
+    assert autodetect.recall(chooser) is None
 
 
 def test_autodetect_without_another_interface_is_refused_in_words():

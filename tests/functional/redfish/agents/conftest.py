@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bloomery.conductor import states
+from bloomery.conf import Conf
 from bloomery.conf.agent import Agent as AgentOptions
 from bloomery.conf.agent import Deploy, Pxe
 from bloomery.drivers import registry
@@ -30,7 +31,7 @@ INSTANCE = {
     "image_os_hash_value": DIGEST,
 }  # fmt: skip
 
-DEPLOYS = ("ramdisk", "direct", "custom-agent", "autodetect")
+DEPLOYS = ("ramdisk", "direct", "custom-agent", "bootc", "autodetect")
 
 
 class Ramdisk:
@@ -113,9 +114,10 @@ def server(tmp_path) -> Iterator[AgentServer]:
 
 
 @pytest.fixture
-def stage(make_site, tmp_path) -> Iterator[Stage]:
+def settings(tmp_path) -> Conf:
+    """The options of the interfaces."""
     plain = conf()
-    changed = dataclasses.replace(
+    return dataclasses.replace(
         plain,
         default=dataclasses.replace(
             plain.default, enabled_deploy_interfaces=DEPLOYS,
@@ -134,7 +136,11 @@ def stage(make_site, tmp_path) -> Iterator[Stage]:
             plain.conductor, file_url_allowed_paths=(str(tmp_path / "images"),)
         ),
     )  # fmt: skip
-    stage = Stage(make_site(registry=registry.load(changed), bmc_outage_budget=int(BUDGET_S)))
+
+
+@pytest.fixture
+def stage(make_site, tmp_path, settings) -> Iterator[Stage]:
+    stage = Stage(make_site(registry=registry.load(settings), bmc_outage_budget=int(BUDGET_S)))
     stage.configure("agent", certificates_path=str(tmp_path / "certificates"))
     yield stage
     assert stage.nothing_is_left(), "a reservation is left"
