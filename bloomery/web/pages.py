@@ -5,6 +5,8 @@ app.make_app(services, pages=pages.serve)
 
 from __future__ import annotations
 
+import functools
+import gzip
 import hashlib
 import re
 from collections.abc import Callable, Iterable
@@ -29,14 +31,13 @@ def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
         # Relative, for proxies that add a prefix; WebOb makes addresses absolute.
         start_response("302 Found", [("Location", ROOT[1:]), ("Content-Length", "0")])
         return [b""]
-    answer: Iterable[bytes] = _reply(path[len(ROOT) :] or INDEX, environ["REQUEST_METHOD"])(
-        environ, start_response
-    )
+    reply = _reply(path[len(ROOT) :] or INDEX, webob.Request(environ))
+    answer: Iterable[bytes] = reply(environ, start_response)
     return answer
 
 
-def _reply(name: str, method: str) -> webob.Response:
-    if method not in _METHODS:
+def _reply(name: str, request: webob.Request) -> webob.Response:
+    if request.method not in _METHODS:
         return _refusal("405 Method Not Allowed", allow=_METHODS)
     if not _NAME.fullmatch(name):
         return _refusal("404 Not Found")
@@ -45,10 +46,21 @@ def _reply(name: str, method: str) -> webob.Response:
         body = path.read_bytes()
     except FileNotFoundError:
         return _refusal("404 Not Found")
-    return webob.Response(
-        body, content_type=_TYPES[path.suffix], etag=hashlib.sha256(body).hexdigest()[:32],
-        cache_control="no-cache", conditional_response=True,
+    accepted = request.accept_encoding  # false where the header is missing
+    is_packed = bool(accepted and accepted.acceptable_offers(["gzip"]))
+    reply = webob.Response(
+        _packed(body) if is_packed else body, content_type=_TYPES[path.suffix],
+        etag=hashlib.sha256(body).hexdigest()[:32] + ("-gzip" if is_packed else ""),
+        cache_control="no-cache", vary=["Accept-Encoding"], conditional_response=True,
     )  # fmt: skip
+    if is_packed:
+        reply.content_encoding = "gzip"
+    return reply
+
+
+@functools.lru_cache(maxsize=64)
+def _packed(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
 
 
 def _refusal(status: str, **headers: Any) -> webob.Response:

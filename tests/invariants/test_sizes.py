@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 126_001,  # bootable containers, revisions of stacks
-    "lines of the tests": 145_198,  # bootable containers, revisions of stacks
+    "lines of the product": 126_013,  # bootable containers, revisions of stacks
+    "lines of the tests": 145_248,  # bootable containers, revisions of stacks
     "lines of bloomery": 3853,  # revisions of stacks
     "lines of bloomery/api": 8704,  # revisions of stacks
     "lines of bloomery/cli": 10_034,  # systems behind a BMC, child nodes, hosts of DPUs
@@ -46,11 +46,11 @@ LIMITS = {
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
-    "lines of bloomery/web": 56,
+    "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 745,  # bootable containers, revisions of stacks
-    "functions": 8206,  # bootable containers, revisions of stacks
+    "functions": 8207,  # bootable containers, revisions of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 566,  # revisions of stacks
+    "one-caller helpers": 567,  # revisions of stacks
     "moves of get": 36,  # the table is called where Pecan searched controllers
     "moves of put": 162,  # the network is validated before a deployment
     "moves of create": 320,  # revisions of stacks

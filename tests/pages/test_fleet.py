@@ -15,7 +15,7 @@ from tests.kit.clients.browser import browser  # noqa: F401  a fixture
 from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
-from tests.pages.conftest import MARKUP
+from tests.pages.conftest import MARKUP, NODES
 from tools.servers import free_port
 
 NAMES = "return [...document.querySelectorAll('.vbody [data-column=name]')].map(e => e.innerText)"
@@ -41,6 +41,31 @@ def choose(window: Window, *nodes: str) -> None:
 
 def type_keys(window: Window, *keys: str) -> None:
     window.driver.switch_to.active_element.send_keys(*keys)
+
+
+_HOLD_THE_LIST = """
+    const ofTheBrowser = window.fetch
+    const isReleased = new Promise(resolve => { window.release = resolve })
+    window.fetch = async (url, options) => {
+        if (String(url).includes('/ext/v1/nodes?')) await isReleased
+        return ofTheBrowser(url, options)
+    }
+"""
+
+
+def test_nothing_is_counted_or_called_live_before_the_list_is_there(window: Window) -> None:
+    order = {"source": _HOLD_THE_LIST}
+    script = window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", order)
+    try:
+        window.open()
+        window.see("Listing nodes", "#status")
+        assert window.text(".chips") == "All … ! Needs attention …"
+        window.see("Listing nodes…", "main")
+        window.driver.execute_script("release()")
+        window.see("Live", "#status")
+        window.see(f"All {NODES}", ".chips")
+    finally:
+        window.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
 def test_counts_are_filters_and_the_filter_is_in_the_address(window: Window) -> None:

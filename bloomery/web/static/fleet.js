@@ -28,6 +28,9 @@ const COLUMNS = {
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const narrow = matchMedia('(max-width: 640px)')
 
+// Until all nodes are listed, a count is the least that there can be.
+const counted = count => status.loaded ? count.toLocaleString() : count ? `${count.toLocaleString()}+` : '…'
+
 const power = row => h(row.power_state === 'power on' ? 'span' : 'span.muted', {}, (row.power_state ?? 'unknown').replace('power ', ''))
 
 export async function page({root, query, signal}) {
@@ -115,7 +118,7 @@ export async function page({root, query, signal}) {
       status.loaded && !total && empty('No node is enrolled yet. Enrol one, or begin with a rack of simulated servers:', 'baremetal node create --driver fake-hardware --name node-1',
         h('button.primary', {disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'), h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
       total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {onclick: clear}, 'Show all nodes')),
-      !status.loaded && !status.error && h('p.muted', {}, 'Listing nodes…'))
+      !status.loaded && !status.error && h('p.muted', {}, total ? `Listing nodes, ${total.toLocaleString()} so far…` : 'Listing nodes…'))
     table.element.hidden = map.element.hidden = !shown.length
   }
 
@@ -144,7 +147,7 @@ export async function page({root, query, signal}) {
 
   function chip(key, text, count, pressed, onclick, kind, sign) {
     return h(kind ? `button.chip.${kind}` : 'button.chip', {'aria-pressed': String(pressed), 'data-key': key, onclick},
-      sign && h('span.sign', {ariaHidden: 'true'}, sign), `${text} `, h('b', {}, count.toLocaleString()))
+      sign && h('span.sign', {ariaHidden: 'true'}, sign), `${text} `, h('b', {}, counted(count)))
   }
 
   function drawTools() {
@@ -226,7 +229,7 @@ export async function page({root, query, signal}) {
     const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
     replace(problems, [...byCode].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
       h('button.problem', {'data-key': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
-        h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, list.length.toLocaleString()), list.length === 1 ? ' node: ' : ' nodes: ', textOf(code),
+        h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, counted(list.length)), list.length === 1 ? ' node: ' : ' nodes: ', textOf(code),
         isOfState(list[0]) && h('span.muted', {}, ' ', lasting(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
   }
 

@@ -43,15 +43,20 @@ function setTheme(name) {
 
 // ------------------------------------------------------------------------------------ stream
 
-const STREAM = {live: ['●', 'Live'], lost: ['✕', 'Offline'], connecting: ['◐', 'Connecting']}
+const STREAM = {live: ['●', 'Live'], lost: ['✕', 'Offline'], connecting: ['◐', 'Connecting'], listing: ['◐', 'Listing nodes']}
+let streamState = 'connecting'
 
-function showStream(state) {
-  const [sign, text] = STREAM[state]
-  replace(byId('status'), h(`span.live.${state}`, {title: 'The stream of events'}, h('span', {ariaHidden: 'true'}, `${sign} `), text))
+// What the window holds is live once events follow a whole list.
+function showStream() {
+  const isListing = streamState === 'live' && !store.status.loaded && !store.status.error
+  const shown = isListing ? 'listing' : streamState, [sign, text] = STREAM[shown]
+  replace(byId('status'), h(`span.live.${shown}`, {title: 'The stream of events'}, h('span', {ariaHidden: 'true'}, `${sign} `), text))
 }
 
+store.fleet.addEventListener('change', () => { if (byId('status').querySelector('.listing')) showStream() })
 stream.addEventListener('state', ({detail: {state, message}}) => {
-  showStream(state)
+  streamState = state
+  showStream()
   replace(byId('banner'), state === 'lost' && h('div.notice.lost', {}, h('strong', {}, 'The stream of events is lost: '),
     message ?? '', '. This page shows what was known before, and is brought up to date once the service answers. ',
     h('button', {onclick: reconnect}, 'Retry now')))
@@ -125,22 +130,23 @@ document.querySelector('.skip').addEventListener('click', event => { event.preve
 setTheme(localStorage.getItem('bloomery.theme') ?? 'auto')
 PAGES.forEach(page => route(...page))
 replace(byId('nav'), PAGES.filter(([pattern]) => !pattern.includes('/')).map(([path, title]) => h('a', {href: `#/${path}`}, title)))
-showStream('connecting')
+showStream()
 
 async function begin() {
   try {
     await loadMe()
-    await states.load()
+    isRunning ||= (run(), true)
+    await Promise.all([states.load(), opened])  // the stream before the first list, so that nothing is missed
   } catch (error) {
     replace(byId('main'), h('div.notice.failed', {role: 'alert'}, `cannot begin: ${error.message} `, h('button', {onclick: begin}, 'Retry')))
     return
   }
   showAccount()
-  const opened = new Promise(resolve => stream.addEventListener('state', resolve, {once: true}))
-  run()
-  await opened  // before the first list, so that nothing is missed
   store.load()
   draw()
 }
+
+let isRunning = false
+const opened = new Promise(resolve => stream.addEventListener('state', resolve, {once: true}))
 
 begin()

@@ -8,6 +8,8 @@ import {get} from './api.js'
 import {stream, rewind} from './stream.js'
 
 const AT_ONCE = 4
+const FIRST_ROWS = 100  // soon there, also on a slow line
+const MOST_ROWS = 1000
 const MOST_SINGLE = 200  // rows to read one by one; beyond, the list is cheaper
 const RING_MS = 30000  // how often to ask whether other conductors serve the nodes
 const CONDITION = ['provision_state', 'target_provision_state', 'provision_updated_at', 'power_state', 'maintenance', 'fault', 'cause_code', 'cause']
@@ -32,7 +34,7 @@ async function list() {
   const present = new Set()
   try {
     for (let marker = ''; ;) {
-      const page = await get(`ext/v1/nodes?limit=1000${marker && `&marker=${marker}`}`)
+      const page = await get(`ext/v1/nodes?limit=${marker ? MOST_ROWS : FIRST_ROWS}${marker && `&marker=${marker}`}`)
       for (const row of page.nodes) {
         present.add(row.uuid)
         if (!put(row, page.last_event_id)) stale.add(row.uuid)

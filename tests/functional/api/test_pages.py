@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import gzip
 import http.client
+import re
 from pathlib import Path
 
 import bcrypt
@@ -59,6 +61,27 @@ def test_a_file_that_the_browser_has_is_not_sent_again(client: Client) -> None:
     assert (again.status, again.body) == (304, b"")
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == str(len(first.body))
+
+
+@pytest.mark.parametrize(("accepted", "is_packed"), [
+    ("gzip, deflate, br", True), ("br", False), ("gzip;q=0", False), ("identity", False),
+    ("", False),
+])  # fmt: skip
+def test_a_browser_that_takes_gzip_gets_it(client: Client, accepted: str, is_packed: bool) -> None:
+    plain = client.get("/ui/main.js")
+    answer = client.get("/ui/main.js", headers={"Accept-Encoding": accepted})
+    assert answer.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+    assert (answer.headers.get("content-encoding") == "gzip") == is_packed
+    assert (gzip.decompress(answer.body) if is_packed else answer.body) == plain.body
+    assert (answer.headers["etag"] != plain.headers["etag"]) == is_packed
+    held = {"Accept-Encoding": accepted, "If-None-Match": answer.headers["etag"]}
+    assert client.get("/ui/main.js", headers=held).status == 304
+
+
+def test_the_page_names_all_its_scripts_so_that_they_load_at_once() -> None:
+    text = (pages.FOLDER / pages.INDEX).read_text()
+    named = re.findall(r'<link rel="modulepreload" href="(\S+)">', text)
+    assert sorted([*named, "main.js"]) == sorted(path.name for path in pages.FOLDER.glob("*.js"))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ class Served:
                 for group, values in options.items()
             )
         )
-        listens = () if role in ("conductor", "engine") else ("--port", str(port))
+        listens = () if role in ("conductor", "engine") else (
+            "--port", str(port), "--orchestration-port", "0",
+        )  # fmt: skip
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, role, "--state-dir", str(state_dir),
              *listens, "--config-file", str(config), *more],
