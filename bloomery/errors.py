@@ -749,6 +749,16 @@ class RevisionGone(Conflict):
     )
 
 
+class PlanRefused(Conflict):
+    """An update that the operator's checks on plans forbid."""
+
+    code = "stack.plan_refused"
+    text = (
+        "cannot update stack {stack_name}: {reasons}. Change less at once, or ask somebody with "
+        "the rule {rule} for an update with override_checks."
+    )
+
+
 class PlanStale(Conflict):
     """The stack, or one of its machines, has changed since the plan of an update was made."""
 

@@ -167,6 +167,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @EXISTING
 @stack_orders.REVISION
 @CONVERGE
+@stack_orders.OUT
 @groups.AS_JSON
 @click.pass_obj
 def plan(
@@ -178,6 +179,7 @@ def plan(
     existing: bool,
     revision: int | None,
     converge: bool,
+    out: str | None,
     as_json: bool,
 ) -> None:
     """Show what up with the same arguments would do; nothing is changed.
@@ -191,6 +193,8 @@ def plan(
     present = stack_orders.find_updatable(client, order.name)
     order.body.update({"converge": True} if converge and present else {})
     document = stack_orders.preview(client, order, present)
+    if out is not None:
+        stack_orders.save(out, order, present, document)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -203,7 +207,9 @@ def plan(
 @template_commands.stack_options()
 @EXISTING
 @stack_orders.REVISION
+@stack_orders.PLAN
 @CONVERGE
+@stack_orders.OVERRIDE
 @groups.YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option("--timeout", "timeout_s", type=groups.DURATION, metavar="TIME",
@@ -218,7 +224,9 @@ def up(
     parameters: tuple[str, ...],
     existing: bool,
     revision: int | None,
+    plan_file: str | None,
     converge: bool,
+    override_checks: bool,
     yes: bool,
     rollback: bool,
     timeout_s: float | None,
@@ -231,12 +239,18 @@ def up(
     """
     service = find()
     client = service.orchestration
-    order = stack_orders.read(
-        file, name, environments, parameters, existing=existing, revision=revision
-    )
+    if plan_file is None:
+        order = stack_orders.read(
+            file, name, environments, parameters, existing=existing, revision=revision
+        )
+    elif file or name or environments or parameters or existing or revision or converge:
+        raise click.UsageError("--plan has the stack and all of its options: leave them out")
+    else:
+        order = stack_orders.load(client, plan_file)
     stack_name, present = order.name, stack_orders.find_updatable(client, order.name)
     order.body.update({"converge": True} if converge and present else {})
     document = stack_orders.preview(client, order, present)
+    stack_orders.check_steps(order, document)
     _echo_plan(document["plan"], order, converge=converge, err=as_json)
     is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
     if is_complete and not plan_text.changes_anything(document["plan"]):
@@ -245,12 +259,14 @@ def up(
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {stack_name}?", yes=yes)
     body = order.body | {"disable_rollback": not rollback}
-    body |= {"plan_basis": document["plan"]["basis"]} if "basis" in document["plan"] else {}
+    if "basis" in document["plan"]:  # of a saved plan: its own
+        body = {"plan_basis": document["plan"]["basis"]} | body
+    body |= {"override_checks": True} if override_checks and present else {}
     body |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
     run = stacks.StackRun(
         client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
     )
-    _watched(run, stack_name, lambda: run.update(present, body, existing=existing) if present
+    _watched(run, stack_name, lambda: run.update(present, body, existing=order.existing) if present
              else run.create(body), as_json=as_json)  # fmt: skip
 
 

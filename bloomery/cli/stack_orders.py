@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -18,18 +19,36 @@ REVISION: Final = click.option(
     "--revision", type=click.IntRange(min=1), metavar="NUMBER",
     help="Go back to a revision: its template, files and parameters. Name the stack alone.",
 )  # fmt: skip
+PLAN: Final = click.option(
+    "--plan", "plan_file", metavar="FILE",
+    help="Carry out a plan that plan --out has written, unless something has changed since.",
+)  # fmt: skip
+OUT: Final = click.option(
+    "--out", metavar="FILE",
+    help="Write the plan for up --plan. It has the parameters, so that only you may read it.",
+)  # fmt: skip
+OVERRIDE: Final = click.option(
+    "--override-checks", is_flag=True,
+    help="Get past the operator's checks on plans, which takes a role.",
+)  # fmt: skip
+FORMAT: Final = "bloomery_plan"  # the key of a saved plan, and its version
+_MOST_NAMED: Final = 10
 FILE: Final = click.argument("file", required=False)
 NAME: Final = click.argument("name", required=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOrder:
-    """``body``: of the request; ``source``: what a hint repeats, as the user typed it."""
+    """``body``: of the request; ``source``: what a hint repeats, as the user typed it.
+
+    ``saved``: the steps of the plan that the order carries out; None: no saved plan.
+    """
 
     name: str
     body: Json
     source: str
     existing: bool = False
+    saved: list[Json] | None = None
 
 
 def read(
@@ -128,6 +147,83 @@ def preview(client: Any, order: StackOrder, present: Json | None) -> Json:
             line = f"{key} goes back to its default (keep it with --existing)"
             terminal.echo(line, err=True)
     return changes
+
+
+def save(file: str, order: StackOrder, present: Json | None, document: Json) -> None:
+    """Write a plan for ``load``, readable by the user alone."""
+    plan = document["plan"]
+    body = order.body | ({"plan_basis": plan["basis"]} if "basis" in plan else {})
+    saved = {
+        FORMAT: 1, "stack_name": order.name, "stack_id": present and present["id"],
+        "existing": order.existing, "body": body, "plan": plan,
+    }  # fmt: skip
+    path = Path(file)
+    try:
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        path.write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise click.ClickException(f"cannot write {file}: {exc.strerror}") from exc
+
+
+def load(client: Any, file: str) -> StackOrder:
+    """Read a saved plan, for the stack that it was made for.
+
+    Raises ClickException if the file is no plan, or if that stack is not there, or there by now.
+    """
+    try:
+        saved = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "it is no JSON"
+        raise click.ClickException(f"cannot read {file}: {why}") from exc
+    if not isinstance(saved, dict) or saved.get(FORMAT) != 1:
+        raise click.ClickException(
+            f"cannot read {file}: it is no plan that bloomery stack plan --out has written"
+        )
+    name, uuid = saved["stack_name"], saved["stack_id"]
+    present = stacks.find(client, name)
+    if (present and present["id"]) != uuid:
+        if uuid is None:
+            now = "a stack of this name is there by now"
+        else:
+            now = "it is gone" if present is None else "another one has its name now"
+        raise click.ClickException(
+            f"cannot carry out the plan for stack {name}: {now}. Make the plan again."
+        )
+    return StackOrder(
+        name=name, body=saved["body"], source=f"--plan {file}", existing=saved["existing"],
+        saved=saved["plan"]["steps"],
+    )  # fmt: skip
+
+
+def check_steps(order: StackOrder, document: Json) -> None:
+    """Raise ClickException if the steps are not those of the saved plan.
+
+    The basis of a plan does not have free nodes, nor the configuration of the service.
+    """
+    if order.saved is None:
+        return
+    before, after = _steps(order.saved), _steps(document["plan"]["steps"])
+    changes = [f"{each} (new)" for each in after if each not in before]
+    changes += [f"{each} (gone)" for each in before if each not in after]
+    if changes:
+        more = len(changes) - _MOST_NAMED
+        named = "; ".join(changes[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        raise click.ClickException(
+            terminal.visible(
+                f"cannot carry out the plan for stack {order.name}: it would do something else "
+                f"now: {named}. Make the plan again."
+            )
+        )
+
+
+def _steps(steps: list[Json]) -> list[str]:
+    return [
+        f"{each['resource']}: {each['action']}"
+        + (f" on node {each['node']}" if each["node"] else "")
+        + (", data lost" if each["loses_data"] else "")
+        for each in steps
+    ]
 
 
 def _values(environment: Json) -> set[str]:

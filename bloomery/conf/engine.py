@@ -97,6 +97,18 @@ class Engine:
         least=1,
         in_default="event_purge_batch_size",
     )
+    max_data_loss_percent: int = option(
+        100,
+        "percentage of the machines of a stack that may lose their data in one update; an update "
+        "that would take more is refused; 100: no limit",
+        least=0,
+        most=100,
+    )
+    protected_resource_classes: tuple[str, ...] = option(
+        (),
+        "resource classes whose machines may lose no data in an update of a stack; an update that "
+        "would rebuild, replace or give one back is refused",
+    )
     max_revisions_per_stack: int = option(
         50,
         "revisions of a stack that are kept; the newest and that of the present template always "

@@ -47,6 +47,7 @@ class StackArguments:
     ``clear_parameters``   with ``existing``: stored values that are dropped first
     ``converge``           of an update: compare with what is really there
     ``plan_basis``         of an update: refuse it unless the plan's ``basis`` still holds
+    ``override_checks``    of an update: get past the operator's checks on plans
     ``revision``           of an update: the one whose template, environment and files are taken
     """
 
@@ -64,6 +65,7 @@ class StackArguments:
     clear_parameters: Sequence[str] = ()
     converge: bool = False
     plan_basis: Mapping[str, Any] | None = None
+    override_checks: bool = False
     revision: int | None = None
 
 

@@ -188,6 +188,7 @@ _STACKS: Final = {
         ("export", STACK_MEMBER, "Export a stack"),
         ("list_outputs", STACK_READER, "List the outputs of a stack"),
         ("show_output", STACK_READER, "Read an output of a stack"),
+        ("override_plan_checks", STACK_ADMIN, "Update a stack past the operator's checks on plans"),
         ("list_revisions", STACK_READER, "List the revisions of a stack"),
         ("show_revision", STACK_READER, "Read a revision of a stack, or compare two"),
         ("snapshot", STACK_MEMBER, "Create a snapshot of a stack"),

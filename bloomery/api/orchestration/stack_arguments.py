@@ -27,6 +27,7 @@ from bloomery.orchestration.template.files import Files
 MAX_TAG_CHARS: Final = 80
 PLAN_BASIS: Final = "plan_basis"  # members of ours, which Heat ignores
 REVISION: Final = "revision"
+OVERRIDE: Final = "override_checks"
 _REPLACED: Final = (  # what a revision has
     "template", "template_url", "environment", "environment_files", "files", "parameters",
     "clear_parameters", "existing", "adopt_stack_data",
@@ -254,5 +255,6 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
         clear_parameters=body.clear_parameters,
         converge=bool(body.flag("converge")),
         plan_basis=body.plan_basis,
+        override_checks=bool(body.flag(OVERRIDE)),
         revision=revision,
     )

@@ -4,12 +4,13 @@
     check(conn, row, sealer, basis)  # the update that carries it: PlanStale names the changes
 
 A basis has the traversal of each stack of the tree, the state of each resource and the provision
-state of each machine.  Its values are texts that a client stores and sends back.
+state of each machine, and of other nodes that the plan depends on.  Its values are texts that a
+client stores and sends back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -18,13 +19,18 @@ from bloomery import errors
 from bloomery.db import nodes, resources, stacks
 from bloomery.model.stack_views import Json
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.orders import machine_pages
+from bloomery.orchestration.orders.machine_pages import PageMachines
+from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import machine_group
+from bloomery.orchestration.resources.machines import Busy, find_node
 from bloomery.orchestration.resources.states import Status
 from bloomery.secrets import Sealer
 
 STACKS: Final = "stacks"
 RESOURCES: Final = "resources"
 MACHINES: Final = "machines"
+NODES: Final = "nodes"  # that the template names, and are no machines of the stack
 SECTIONS: Final = (STACKS, RESOURCES, MACHINES)
 _MOST_NAMED: Final = 10  # changes in an error
 _COLUMNS: Final = ("uuid", "provision_state", "maintenance")
@@ -60,11 +66,38 @@ def list_paused(conn: sa.Connection, row: Stack, sealer: Sealer) -> list[Json]:
 def check(conn: sa.Connection, row: Stack, sealer: Sealer, basis: Mapping[str, Any]) -> None:
     """Raise PlanStale if the tree or its machines are not as they were in ``basis``."""
     current = read(conn, row, sealer)
-    changes = [
-        change
-        for section in SECTIONS
-        for change in _changes(basis.get(section) or {}, current[section])
-    ]
+    _refuse(
+        row,
+        [
+            change
+            for section in SECTIONS
+            for change in _changes(basis.get(section) or {}, current[section])
+        ],
+    )
+
+
+def check_nodes(ctx: StackContext, row: Stack, basis: Mapping[str, Any]) -> None:
+    """Raise PlanStale if nodes that the plan depends on, as the caller sees them, have changed."""
+    before = basis.get(NODES) or {}
+    with ctx.services.db.read() as conn:
+        page = machine_pages.read(conn, {"node": list(before)})
+    machines, current = PageMachines(ctx.services, ctx.request, page), {}
+    for uuid in page.nodes:
+        try:
+            node = find_node(machines, uuid)
+        except Busy:
+            current[uuid] = f"node {page.nodes[uuid].name or uuid}: it is worked at"
+        else:
+            current |= {} if node is None else {uuid: node_text(node)}
+    _refuse(row, list(_changes(before, current)))
+
+
+def node_text(node: Mapping[str, Any]) -> str:
+    upkeep = ", in maintenance" if node["maintenance"] else ""
+    return f"node {node['name'] or node['uuid']}: {node['provision_state']}{upkeep}"
+
+
+def _refuse(row: Stack, changes: Sequence[str]) -> None:
     if changes:
         more = len(changes) - _MOST_NAMED
         named = "; ".join(changes[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -18,15 +17,13 @@ from bloomery.model.stack_views import (
 )
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
-from bloomery.orchestration.orders import checks, plan_basis, stacks
-from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
+from bloomery.orchestration.orders import checks, plan_basis, plan_checks, planning, stacks
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.queries import access, lists, step_times, why
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
 from bloomery.orchestration.resources.composite import Composite
-from bloomery.orchestration.resources.machines import find_node
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.stack.secrecy import Secrecy
 
@@ -52,7 +49,8 @@ _KINDS: Final[Mapping[Verb, str]] = {
 def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
-        planned = foresight.create(new.stack, ExistingStack(records={}, **_nodes(ctx)))
+        reads = planning.NodeReads(ctx)
+        planned = foresight.create(new.stack, ExistingStack(records={}, **reads.functions()))
         laid_out = step_times.document(ctx, None, planned)
     definition, secrecy = new.stack.definition, Secrecy(new.stack)
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
@@ -125,11 +123,18 @@ def preview_update_stack(
     *,
     show_nested: bool = False,
 ) -> UpdatePreview:
-    """Return what an update would do to each resource; some kinds decide only in the update."""
+    """Return what an update would do to each resource; some kinds decide only in the update.
+
+    With the basis of an earlier plan, raises PlanStale if that does not hold any more.
+    """
     rule = "preview_update_patch" if arguments.existing else "preview_update"
     access.authorize(ctx, f"stacks:{rule}")
     row = access.living(ctx, identity)
+    if arguments.plan_basis is not None:
+        plan_basis.check_nodes(ctx, row, arguments.plan_basis)
     with ctx.services.db.read() as conn:  # first, so that a change meanwhile makes the plan stale
+        if arguments.plan_basis is not None:
+            plan_basis.check(conn, row, ctx.sealer, arguments.plan_basis)
         basis = plan_basis.read(conn, row, ctx.sealer)
         paused = plan_basis.list_paused(conn, row, ctx.sealer)
     stored = StoredStack(ctx, row)
@@ -137,12 +142,16 @@ def preview_update_stack(
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)
     with ctx.services.heavy_jobs.enter():
-        existing = _existing_stack(stored, converges=stacks.converges(ctx, arguments))
-        planned = foresight.plan(stored.definition, new, existing)
-        laid_out = step_times.document(ctx, row, planned)
+        planned, laid_out, reads = planning.plan(
+            stored, new, converges=stacks.converges(ctx, arguments)
+        )
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
     drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
-    document = {**laid_out, "drifted": drifted, "basis": basis, "paused": paused}
+    warnings = laid_out["warnings"] + plan_checks.refusals(ctx, laid_out, basis)
+    basis[plan_basis.NODES] = reads.texts()
+    document = {
+        **laid_out, "warnings": warnings, "drifted": drifted, "basis": basis, "paused": paused,
+    }  # fmt: skip
     # As in Heat, an unchanged resource that owns a child stack counts as updated.  A resource of
     # a child stack has its own name, without the path.
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
@@ -157,7 +166,7 @@ def preview_update_stack(
         owner: StoredStack | None = stored
         for parent in parents:
             above = None if owner is None else owner.resources().get(parent)
-            owner = None if above is None else _child_of(above)
+            owner = None if above is None else planning.child_of(above)
         member = None if owner is None else owner.resources().get(name)
         kind = _kind_of(kind, member)
         details = _details(
@@ -171,13 +180,13 @@ def preview_update_stack(
 
 
 def _kind_of(kind: str, member: StackMember | None) -> str:
-    is_stack = member is not None and _child_of(member) is not None
+    is_stack = member is not None and planning.child_of(member) is not None
     return "updated" if kind == "unchanged" and is_stack else kind
 
 
 def _all_nested(member: StackMember | None, kind: str) -> Iterator[tuple[str, ResourceDetails]]:
     """Yield all resources below a resource whose child stack has no vertices in the plan."""
-    child = None if member is None else _child_of(member)
+    child = None if member is None else planning.child_of(member)
     if member is None or child is None or kind == "added":
         return
     child_kind = "deleted" if kind in {"deleted", "replaced"} else "unchanged"
@@ -185,36 +194,6 @@ def _all_nested(member: StackMember | None, kind: str) -> Iterator[tuple[str, Re
         inner = _kind_of(child_kind, each)
         yield inner, _details(child, name, each.row.type, each, member.row.name)
         yield from _all_nested(each, inner)
-
-
-def _child_of(member: StackMember) -> StoredStack | None:
-    resource = member.resource()
-    child = resource.child() if isinstance(resource, Composite) else None
-    return child if isinstance(child, StoredStack) else None
-
-
-def _existing_stack(stored: StoredStack, *, converges: bool) -> ExistingStack:
-    def existing_child(member: StackMember) -> ExistingStack | None:
-        child = _child_of(member)
-        return None if child is None else _existing_stack(child, converges=converges)
-
-    return ExistingStack.of_rows(
-        stored.definition,
-        stored.resources(),
-        stored.leftovers(),
-        child=existing_child,
-        template=stored.definition,
-        **_nodes(stored.ctx),
-        converges=converges,
-    )
-
-
-def _nodes(ctx: StackContext) -> dict[str, Any]:
-    """Return the reads of nodes for a plan, with the rights of the caller."""
-    if ctx.runtime.machines is None:
-        return {}
-    seen = PageMachines(ctx.services, ctx.request, MachinePage())
-    return {"find_node": functools.partial(find_node, seen), "list_free": seen.list_available}
 
 
 def _details(
@@ -228,7 +207,7 @@ def _details(
     if member is None:
         resource = StoredResource(uuid=_NOT_STORED, name=name, type=type_name)
         return ResourceDetails(resource=resource, stack=identity, parent=parent)
-    child = _child_of(member)
+    child = planning.child_of(member)
     return ResourceDetails(
         resource=member.row, stack=identity, parent=parent,
         description=owner.description_of(name),

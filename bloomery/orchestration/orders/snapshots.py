@@ -11,7 +11,14 @@ from bloomery import errors
 from bloomery.db import snapshots as db
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Snapshot, Stack
-from bloomery.orchestration.orders import acceptance, adoption, checks, snapshot_handlers, stacks
+from bloomery.orchestration.orders import (
+    acceptance,
+    adoption,
+    checks,
+    plan_checks,
+    snapshot_handlers,
+    stacks,
+)
 from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
@@ -146,6 +153,7 @@ def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> 
             arguments = dataclasses.replace(arguments, template=document)
             inputs, new = stacks.read_update(stored, arguments)
         checks.definition(ctx, new)
+        plan_checks.check(stored, new, converges=False, is_overridden=False)
         template = inputs.stored(ctx.runtime.new_id())
         if document is not None:  # values from handlers may be secret
             template = dataclasses.replace(template, has_secret=True)

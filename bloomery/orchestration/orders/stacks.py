@@ -12,7 +12,7 @@ from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine.definitions import identity_of
-from bloomery.orchestration.orders import acceptance, adoption, checks, plan_basis
+from bloomery.orchestration.orders import acceptance, adoption, checks, plan_basis, plan_checks
 from bloomery.orchestration.orders import inputs as readings
 from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.orders.inputs import Inputs
@@ -113,6 +113,12 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
         inputs, new = read_update(stored, arguments)
         checks.definition(ctx, new)
         checks.immutable(stored.definition, new)
+        plan_checks.check(
+            stored, new, converges=converges(ctx, arguments),
+            is_overridden=arguments.override_checks,
+        )  # fmt: skip
+        if basis is not None:
+            plan_basis.check_nodes(ctx, row, basis)
         template = inputs.stored(ctx.runtime.new_id())
         keeps_tags = arguments.existing and arguments.tags is None
         flags: dict[str, Any] = {
@@ -152,7 +158,7 @@ def update_rule(arguments: StackArguments) -> str:
     """Return the policy of an update; a PATCH without changes has a policy of its own."""
     if not arguments.existing:
         return "stacks:update"
-    changes = dataclasses.replace(arguments, converge=False, plan_basis=None)
+    changes = dataclasses.replace(arguments, converge=False, plan_basis=None, override_checks=False)
     return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
 
 

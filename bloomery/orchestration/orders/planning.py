@@ -1,0 +1,76 @@
+"""The plan of an update, made from the stored rows and the nodes that templates name.
+
+plan, document, reads = planning.plan(stored, new, converges=False)
+reads.texts()  # the state of each node that the plan depends on, for its basis
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery.orchestration import foresight, stack
+from bloomery.orchestration.orders import plan_basis
+from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
+from bloomery.orchestration.plan.builder import ExistingStack
+from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.queries import step_times
+from bloomery.orchestration.queries.access import StackContext
+from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
+from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.machines import Json, find_node
+
+
+class NodeReads:
+    """Reads nodes for a plan, with the rights of the caller, and keeps what it has seen of them."""
+
+    def __init__(self, ctx: StackContext) -> None:
+        self._machines = PageMachines(ctx.services, ctx.request, MachinePage())
+        self._has_service = ctx.runtime.machines is not None
+        self._nodes: dict[str, Json] = {}
+
+    def functions(self) -> dict[str, Any]:
+        """Return the functions of an ``ExistingStack``: none without a bare-metal service."""
+        if not self._has_service:
+            return {}
+        return {"find_node": self._find, "list_free": self._machines.list_available}
+
+    def _find(self, ident: str) -> Json | None:
+        node = find_node(self._machines, ident)
+        if node is not None:
+            self._nodes[node["uuid"]] = node
+        return node
+
+    def texts(self) -> dict[str, str]:
+        return {uuid: plan_basis.node_text(node) for uuid, node in self._nodes.items()}
+
+
+def plan(
+    stored: StoredStack, new: stack.Stack, *, converges: bool
+) -> tuple[Plan, dict[str, Any], NodeReads]:
+    """Return the plan of an update, its document, and the nodes that it has read."""
+    reads = NodeReads(stored.ctx)
+    existing = _existing_stack(stored, reads, converges=converges)
+    planned = foresight.plan(stored.definition, new, existing)
+    return planned, step_times.document(stored.ctx, stored.row, planned), reads
+
+
+def _existing_stack(stored: StoredStack, reads: NodeReads, *, converges: bool) -> ExistingStack:
+    def existing_child(member: StackMember) -> ExistingStack | None:
+        child = child_of(member)
+        return None if child is None else _existing_stack(child, reads, converges=converges)
+
+    return ExistingStack.of_rows(
+        stored.definition,
+        stored.resources(),
+        stored.leftovers(),
+        child=existing_child,
+        template=stored.definition,
+        **reads.functions(),
+        converges=converges,
+    )
+
+
+def child_of(member: StackMember) -> StoredStack | None:
+    resource = member.resource()
+    child = resource.child() if isinstance(resource, Composite) else None
+    return child if isinstance(child, StoredStack) else None
