@@ -161,6 +161,12 @@ _WHY: Final = _object(
         "contact": _object({"agent": _ANY, "bmc": _OBJECT_OR_NULL}, "agent", "bmc"),
         "conductor": _OBJECT_OR_NULL,
         "last_error": _ANY,
+        "outdated_firmware": _array(
+            _object(
+                {"component": TEXT, "current_version": TEXT_OR_NULL, "catalogue_version": TEXT},
+                "component", "current_version", "catalogue_version",
+            )
+        ),
         "cause": TEXT,
         **dict.fromkeys(("cause_code", "since"), TEXT_OR_NULL),
         "next_action": TEXT,
@@ -316,6 +322,18 @@ _NODE_ROWS: Final = _object(
     {"nodes": _array(_object(_NODE_ROW, *_NODE_ROW)), "next": TEXT, "last_event_id": _COUNT},
     "nodes", "last_event_id",
 )  # fmt: skip
+
+_COMPONENT: Final = {"component": TEXT} | dict.fromkeys(
+    ("vendor", "model", "serial_number", "current_version", "catalogue_version"), TEXT_OR_NULL
+)
+_MACHINE_FIELDS: Final = {
+    "uuid": TEXT, "maintenance": BOOLEAN, "verbs": _array(TEXT), "driver": TEXT,
+    "components": _array(_object(_COMPONENT, *_COMPONENT)),
+} | dict.fromkeys(
+    ("name", "provision_state", "resource_class", "conductor_group", "vendor", "model", "refusal"),
+    TEXT_OR_NULL,
+)  # fmt: skip
+_MACHINE: Final = _object(_MACHINE_FIELDS, *_MACHINE_FIELDS)
 
 _DISK: Final = dict.fromkeys(("name", "serial", "wwn", "vendor", "model"), TEXT_OR_NULL) | {
     "size": {"type": ["integer", "null"]}
@@ -533,6 +551,17 @@ _ENDS: Final[Mapping[str, Json]] = {
         "created", "completed", "present", "refused", name=TEXT_OR_NULL, uuid=TEXT
     ),
     "/ext/v1/nodes:act/{}": _results("accepted", "refused", node=TEXT),
+    "/ext/v1/firmware": _object(
+        {"machines": _array(_MACHINE), "catalogue": TEXT_OR_NULL, "next": TEXT},
+        "machines", "catalogue",
+    ),
+    "/ext/v1/nodes/{}/firmware": _object(
+        {"machine": _MACHINE, "catalogue": TEXT_OR_NULL}, "machine", "catalogue"
+    ),
+    "/ext/v1/firmware/catalogue": _object(
+        {"catalogue": TEXT_OR_NULL, "digest": TEXT_OR_NULL, "entries": _COUNT},
+        "catalogue", "digest", "entries",
+    ),
     "/ext/v1/conductors": _object({"conductors": _CONDUCTORS}, "conductors"),
     "/ext/v1/conductors/{}/bmcs": _object({"bmcs": _BMCS}, "bmcs"),
     "/ext/v1/session": _object({"auth_strategy": TEXT}, "auth_strategy"),

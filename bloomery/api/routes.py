@@ -494,6 +494,26 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/ext/v1/states", site.describe_states, ANYBODY),
     Endpoint("GET", "/ext/v1/session", site.describe_login, ANYBODY),
     Endpoint("POST", "/ext/v1/session", site.log_in, ANYBODY, 201, body=site.LOGIN),
+    Endpoint(
+        "GET", "/ext/v1/firmware", extensions.list_firmware, "baremetal:node:list",
+        query=extensions.PAGE,
+    ),
+    Endpoint(
+        "GET", "/ext/v1/nodes/{node}/firmware", extensions.get_firmware,
+        "baremetal:node:firmware:get",
+    ),
+    Endpoint(
+        "GET", "/ext/v1/firmware/catalogue", site.get_catalogue,
+        "baremetal:firmware_catalogue:get",
+    ),
+    Endpoint(
+        "PUT", "/ext/v1/firmware/catalogue", site.set_catalogue,
+        "baremetal:firmware_catalogue:set", 204, body=site.CATALOGUE,
+    ),
+    Endpoint(
+        "DELETE", "/ext/v1/firmware/catalogue", site.delete_catalogue,
+        "baremetal:firmware_catalogue:set", 204,
+    ),
     Endpoint("GET", "/ext/v1/webhooks", site.list_webhooks, "baremetal:webhook:get"),
     Endpoint(
         "POST", "/ext/v1/webhooks", site.create_webhook, "baremetal:webhook:create", 201,

@@ -10,7 +10,7 @@ from bloomery.conductor.states import FAILURE_STATES, STABLE_STATES
 from bloomery.model import node as model
 from bloomery.model.fields import BOOLEAN_TEXT, FieldTable, documented, schema_of
 from bloomery.model.noun import Noun
-from bloomery.model.rules import patches
+from bloomery.model.rules import firmware, patches
 
 Json = dict[str, Any]
 
@@ -251,6 +251,18 @@ ACT: Final = Schema(
                     "timeout": {"type": ["integer", "null"]},
                 },
                 "required": ["target"],
+                "additionalProperties": False,
+            },
+            "firmware": {
+                "type": "object",
+                "properties": {
+                    "catalogue": {"type": "string"},
+                    "components": {
+                        "type": "array", "minItems": 1,
+                        "items": {"enum": list(firmware.COMPONENTS)},
+                    },
+                },
+                "required": ["catalogue"],
                 "additionalProperties": False,
             },
             "maintenance": {

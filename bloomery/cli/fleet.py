@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import click
 import rich.console
 import rich.live
 import rich.markup
@@ -20,10 +21,11 @@ import rich.table
 
 from bloomery import errors
 from bloomery.cli import terminal
-from bloomery.cli.client import Client
+from bloomery.cli.client import ApiError, Client, Outage
 
 AT_ONCE = 50  # machines in one request; the service takes up to 200
 _POLL_S = 0.2
+_RETRY_S = 0.5  # of an outage
 _FIELDS = (
     "uuid,name,provision_state,power_state,target_power_state,last_error,reservation,deploy_step,"
     "clean_step"
@@ -81,6 +83,33 @@ def enrol(client: Client, machines: Sequence[Machine]) -> Iterator[dict[str, Any
             for each in batch
         ]
         yield from client.post("/ext/v1/nodes:batch", {"nodes": nodes})["results"]
+
+
+class Watch:
+    """Reads of the service for ``limit_s``; an outage meanwhile is borne, and told once."""
+
+    def __init__(self, client: Client, limit_s: float) -> None:
+        self._client = client
+        self._outage = Outage(lambda sentence: click.echo(sentence, err=True))
+        self._ends_at = time.monotonic() + limit_s
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._ends_at
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Return the document.  Raises ApiError for a refusal, or an outage at the end."""
+        while True:
+            try:
+                document: dict[str, Any] = self._client.get(path)
+            except ApiError as exc:
+                if self.is_over:
+                    raise
+                self._outage.tolerate(exc)
+                time.sleep(_RETRY_S)
+            else:
+                self._outage.end()
+                return document
 
 
 class Fleet:

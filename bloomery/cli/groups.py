@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
+
+Json = dict[str, Any]
 
 BMC_PASSWORD: Final = "BLOOMERY_BMC_PASSWORD"  # noqa: S105  name of a variable
 INTERRUPTED: Final = 130  # as in shells: 128 and the number of the signal
@@ -44,6 +47,31 @@ class Duration(click.ParamType):
 
 DOCUMENT: Final = Document()
 DURATION: Final = Duration()
+FILTERS: Final = ("driver", "resource_class", "conductor_group", "provision_state")  # of nodes
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def filtered(command: C) -> C:
+    """Add options that choose nodes; their values come by the names of ``FILTERS``."""
+    for option in (
+        click.option(
+            "--state", "provision_state", metavar="STATE", help="Only nodes in this state."
+        ),
+        click.option("--conductor-group", metavar="NAME", help="Only nodes of this group."),
+        click.option("--resource-class", metavar="NAME", help="Only nodes of this class."),
+        click.option("--driver", metavar="NAME", help="Only nodes with this driver."),
+        click.option("--all", "takes_all", is_flag=True, help="All nodes that the filters leave."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen_filters(nodes: Sequence[str], takes_all: bool, filters: Mapping[str, Any]) -> Json:
+    """Return the filters that are set.  Raises UsageError unless nodes are named, or chosen."""
+    chosen = {name: value for name in FILTERS if (value := filters[name]) is not None}
+    if bool(nodes) == bool(takes_all or chosen):
+        raise click.UsageError("name nodes, or choose them by --all or by filters, not both")
+    return chosen
 
 
 class Group(click.Group):

@@ -64,6 +64,9 @@ COMMANDS: Final = {
         "service.dhcp:dhcp",
         "Write dnsmasq's configuration for boots from the network.",
     ),
+    "firmware": Command(
+        "firmware:firmware", "List the firmware of the fleet; update it by a catalogue."
+    ),
     "bmc": Command("service.bmc:bmc", "Check what a BMC can do; change passwords of BMCs."),
     "lab": Command("service.lab:lab", "Run simulated racks of servers."),
 }

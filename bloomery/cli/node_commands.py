@@ -162,6 +162,13 @@ def why(find: Find, node: str, as_json: bool) -> None:
     if cleaned := document.get("last_cleaned"):
         steps = ", ".join(cleaned["steps"])
         terminal.echo(f"  last cleaned: {cleaned['at'][:_TO_SECONDS]}, by {steps}")
+    if outdated := document.get("outdated_firmware"):
+        versions = (
+            f"{each['component']} {each['current_version'] or 'unknown'}, to be "
+            f"{each['catalogue_version']}"
+            for each in outdated
+        )
+        terminal.echo(f"  firmware out of date: {'; '.join(versions)} (bloomery firmware plan)")
     terminal.echo(f"next: {document['next_action']}")
 
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 import click
 
 from bloomery.cli import cloud, groups, terminal
-from bloomery.cli.client import ApiError, Client, Outage
-from bloomery.cli.fleet import batches
+from bloomery.cli.client import ApiError, Client
+from bloomery.cli.fleet import Watch, batches
 from bloomery.cli.node_orders import path_of
 
 Json = dict[str, Any]
@@ -29,7 +29,6 @@ _VERBS: Final = {"manageable": "clean", "active": "service"}  # by the state tha
 _OTHER_LOGIN: Final = "bmc_other_login"  # of driver_internal_info: differs after each change
 _PORTS: Final = {"http": 80, "https": 443}
 _POLL_S: Final = 0.5
-_FILTERS: Final = ("driver", "resource_class", "conductor_group", "provision_state")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,11 +106,7 @@ def password() -> None:
 
 @password.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@click.option("--all", "takes_all", is_flag=True, help="All nodes that the filters leave.")
-@click.option("--driver", metavar="NAME", help="Only nodes with this driver.")
-@click.option("--resource-class", metavar="NAME", help="Only nodes of this class.")
-@click.option("--conductor-group", metavar="NAME", help="Only nodes of this group.")
-@click.option("--state", "provision_state", metavar="STATE", help="Only nodes in this state.")
+@groups.filtered
 @click.option("--batch", "size", type=click.IntRange(1, 200), default=50, show_default=True,
               help="BMCs that change at a time.")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="Go on after a batch in which a node failed.")
@@ -142,9 +137,7 @@ def rotate(
     A batch ends before the next begins, and a failure ends the command after its batch.  Nodes with
     one BMC and user share a change.  The exit code is 1 where a password was not changed.
     """
-    chosen = {name: value for name in _FILTERS if (value := filters[name]) is not None}
-    if bool(nodes) == bool(takes_all or chosen):
-        raise click.UsageError("name nodes, or choose them by --all or by filters, not both")
+    chosen = groups.chosen_filters(nodes, takes_all, filters)
     new = None
     if password_file is not None:
         new = password_file.read_text(encoding="utf-8").rstrip("\r\n")
@@ -210,23 +203,12 @@ def _run(
         for result in answer["results"]:
             if result["error"]:
                 ended[result["node"]] = result["error"]["message"]
-    outage, give_up_at = Outage(_say), time.monotonic() + limit_s
+    watch = Watch(client, limit_s)
 
     def read(name: str) -> Json:
-        """Return a node, after an outage of the service if need be.  Raises ApiError."""
-        while True:
-            try:
-                node: Json = client.get(f"{path_of(name)}?fields={_PROGRESS}")
-            except ApiError as exc:
-                if time.monotonic() > give_up_at:
-                    raise
-                outage.tolerate(exc)
-                time.sleep(_POLL_S)
-            else:
-                outage.end()
-                return node
+        return watch.read(f"{path_of(name)}?fields={_PROGRESS}")
 
-    def watch(each: Rotation) -> None:
+    def look(each: Rotation) -> None:
         """Note how a change ended, of which node; nothing while it goes on."""
         node = read(each.name)
         state = node["provision_state"]
@@ -241,22 +223,18 @@ def _run(
                         f"it does not share the login of {each.name}: correct its password in "
                         "driver_info, and repeat"
                     )
-        elif time.monotonic() > give_up_at:
+        elif watch.is_over:
             ended[each.name] = f"it is in {state} after {limit_s:g} s"
 
     while left := [each for each in batch if each.name not in ended]:
         for each in left:
             try:
-                watch(each)
+                look(each)
             except ApiError as exc:
                 ended[each.name] = f"cannot tell whether it was changed: {exc}"
         if any(each.name not in ended for each in batch):
             time.sleep(_POLL_S)
     return ended
-
-
-def _say(sentence: str) -> None:
-    click.echo(sentence, err=True)
 
 
 def _is_changed(before: Json, now: Json) -> bool:

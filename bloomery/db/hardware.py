@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -14,6 +15,7 @@ from bloomery.model import node_facts as model
 _B, _F, _I = BIOS_SETTINGS.c, FIRMWARE.c, NODE_INVENTORY.c
 _SETTING = sa.select(_B.node_uuid, *(_B[name] for name in model.BIOS))
 _EXPLAINS = [n for n in model.BIOS if n not in ("name", "value", "created_at", "updated_at")]
+_MOST_AT_ONCE: Final = 500  # nodes of a query
 _COMPONENT = sa.select(*(_F[name] for name in model.FIRMWARE))
 
 
@@ -37,6 +39,20 @@ def _setting(row: Any) -> dict[str, Any]:
 def list_firmware(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
     query = _COMPONENT.where(_F.node_uuid == node_uuid).order_by(_F.component)
     return [dict(row) for row in conn.execute(query).mappings()]
+
+
+def list_firmware_of(
+    conn: sa.Connection, node_uuids: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the components of nodes by UUID; one that has none is absent."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for start in range(0, len(node_uuids), _MOST_AT_ONCE):
+        some = node_uuids[start : start + _MOST_AT_ONCE]
+        query = sa.select(_F.node_uuid, *_COMPONENT.selected_columns).where(_F.node_uuid.in_(some))
+        for row in conn.execute(query.order_by(_F.component)).mappings():
+            component = dict(row)
+            found.setdefault(component.pop("node_uuid"), []).append(component)
+    return found
 
 
 def find_inventory(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from bloomery.db import rows
 from bloomery.model import nouns
 from bloomery.model.request import PARKING, Parked, Parking
 from bloomery.model.rules import nodes as rules
-from bloomery.operations import management, nodes, policy, provision, records
+from bloomery.operations import firmware, management, nodes, policy, provision, records
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -197,5 +197,6 @@ def _maintenance(ctx: Context, ident: str, body: Json) -> None:
 
 
 ACTIONS: Final[Mapping[str, Callable[[Context, str, Json], None]]] = {
-    "maintenance": _maintenance, "power": _power, "provision": _provision,
+    "firmware": firmware.update, "maintenance": _maintenance, "power": _power,
+    "provision": _provision,
 }  # fmt: skip

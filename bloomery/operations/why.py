@@ -19,7 +19,7 @@ from bloomery.db import history, nodes, steps
 from bloomery.model.node import LEAKS, Node
 from bloomery.model.node_facts import BMC_LOG, POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.step import Run, StepRun
-from bloomery.operations import causes, lookup, policy, provision
+from bloomery.operations import causes, firmware, lookup, policy, provision
 from bloomery.operations.causes import NodeSituation
 from bloomery.operations.context import Context
 
@@ -38,12 +38,14 @@ def explain(ctx: Context, ident: str) -> Json:
     is the conductor's memory of the BMC, null when the conductor cannot be called.
     ``last_cleaned``: end and steps of the last cleaning that ended well, null where none is among
     the flows that are kept.
+    ``outdated_firmware`` differs from the catalogue, and causes nothing here.
     """
     uuid = policy.get_uuid(ctx, ident, _RULE)
     with ctx.services.db.read() as conn:
         situation = _situation(ctx, conn, uuid)
         failed, by = history.find_last_error(conn, uuid), history.find_mover(conn, uuid)
         cleaned = steps.list_complete(conn, uuid, "clean")
+        outdated = firmware.list_pending(conn, uuid)
     node, now, runs, run = situation.node, situation.now, situation.runs, situation.run
     situation = dataclasses.replace(situation, **_ask_conductor(ctx, node))
     cause = causes.find(causes.OF_NODE, situation)
@@ -104,6 +106,7 @@ def explain(ctx: Context, ident: str) -> Json:
             "at": _iso(cleaned[-1].finished_at),
             "steps": [run.step.name for run in cleaned if run.step.is_own],
         },
+        "outdated_firmware": outdated,
         "cause_code": cause.code,
         "cause": cause.cause,
         "since": _iso(cause.since),

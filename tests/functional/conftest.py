@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import http.server
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,3 +104,22 @@ def world(tmp_path: Path, conf: Conf) -> Iterator[World]:
 @pytest.fixture
 def api(world: World) -> ApiClient:
     return world.api
+
+
+@pytest.fixture
+def files() -> Iterator[str]:
+    """A server of one file, whose content is ``firmware``; return its address."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"firmware")
+
+        def log_message(self, *_args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

@@ -87,6 +87,9 @@ BODIES: dict[str, Any] = {
     "POST /ext/v1/nodes:batch": {"nodes": [{"driver": "fake-hardware", "name": "batch-1"}]},
     "POST /ext/v1/nodes:act": {"nodes": ["unknown"], "provision": {"target": "manage"}},
     "POST /ext/v1/nodes/{node}/past": {"history": []},
+    "PUT /ext/v1/firmware/catalogue": {
+        "catalogue": "- {model: m, component: bios, version: '1', url: 'http://files.test/1'}",
+    },
     "POST /ext/v1/webhooks": {"url": "http://hooks.test/", "secret": SECRET},
     "PATCH /ext/v1/webhooks/{webhook}": [{"op": "add", "path": "/description", "value": "x"}],
 }

@@ -19,6 +19,7 @@ from bloomery.operations import (
     allocation_why,
     bulk,
     conductors,
+    firmware,
     hardware,
     node_facts,
     node_rows,
@@ -53,6 +54,23 @@ def get_node(call: Call, node: str) -> Json:
     """The row of one node, as the list shows it."""
     row, last_event_id = node_rows.get(call.context, node)
     return {"node": row, "last_event_id": last_event_id}
+
+
+def list_firmware(call: Call, *, limit: int | None = None, marker: str | None = None) -> Json:
+    """The firmware of the machines that the caller may list, beside that of the catalogue."""
+    page = Page(limit=_limit(call, limit, _ROWS), marker=marker)
+    machines, last, digest = firmware.list_page(call.context, page)
+    document = {"machines": machines, "catalogue": digest}
+    if last is not None:
+        query = urlencode({"limit": page.limit, "marker": last})
+        document["next"] = f"{call.url}/ext/v1/firmware?{query}"
+    return document
+
+
+def get_firmware(call: Call, node: str) -> Json:
+    """The firmware of one machine, as the list shows it."""
+    machine, digest = firmware.get(call.context, node)
+    return {"machine": machine, "catalogue": digest}
 
 
 def explain_node(call: Call, node: str) -> Json:
@@ -149,7 +167,7 @@ def enrol(call: Call, *, body: Json) -> Json:
 
 
 def act(call: Call, *, body: Json) -> Json:
-    """Order one action of many nodes: provision, power or maintenance, as of one node."""
+    """Order one action of many nodes, each as of one: provision, power, maintenance, firmware."""
     actions = sorted(body.keys() & bulk.ACTIONS.keys())
     if len(actions) != 1:
         raise errors.Invalid(

@@ -22,7 +22,7 @@ from bloomery.model.fields import UUID
 from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
-from bloomery.operations import event_feed, fleet, policy, provision, status, webhooks
+from bloomery.operations import event_feed, firmware, fleet, policy, provision, status, webhooks
 
 Json = dict[str, Any]
 
@@ -177,6 +177,34 @@ def log_in(call: Call, *, body: Json) -> Json:
         raise statuses.HTTPServiceUnavailable(
             "the identity service does not answer as it should; retry later"
         ) from None
+
+
+# ------------------------------------------------------------------------------------ firmware
+
+CATALOGUE: Final = Schema(
+    thing="catalogue",
+    source={
+        "type": "object",
+        "properties": {"catalogue": {"type": "string", "minLength": 1}},
+        "required": ["catalogue"],
+        "additionalProperties": False,
+    },
+)
+
+
+def get_catalogue(call: Call) -> Json:
+    """The catalogue of firmware, as its operator wrote it."""
+    return firmware.get_catalogue(call.context)
+
+
+def set_catalogue(call: Call, *, body: Json) -> None:
+    """Replace the catalogue of firmware, a YAML text; 400 names the line of a fault."""
+    firmware.set_catalogue(call.context, body["catalogue"])
+
+
+def delete_catalogue(call: Call) -> None:
+    """Remove the catalogue: nothing is out of date any more."""
+    firmware.delete_catalogue(call.context)
 
 
 # ------------------------------------------------------------------------------------ webhooks

@@ -24,6 +24,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, substeps
 from bloomery.drivers.redfish import bmc_clock, power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.model.rules import firmware as rules
 from bloomery.outcome import DONE, Again, Done, Outcome
 
 Json: TypeAlias = dict[str, Any]
@@ -31,13 +32,10 @@ Json: TypeAlias = dict[str, Any]
 _MEMORY: Final = "redfish_firmware"
 _KEYS: Final = ("component", "url", "checksum", "wait", "version")  # of an entry
 _COMPONENTS: Final = ("bios", "bmc")
-_NIC: Final = "nic:"  # before the serial number or Id of a network adapter
 _FIRST_POLL_S: Final = 1.0
 _START_S: Final = 30.0  # a task not started by then needs a restart of the machine
 _MOST_ORDERS: Final = 3  # orders with a 5xx as answer
-_LONGEST_WAIT_S: Final = 24 * 3600
 _LONGEST_VERSION: Final = 255
-_ALGORITHMS: Final = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 _FETCH_TIMEOUT: Final = urllib3.Timeout(connect=10, read=30)
 _MOST_FETCH_S: Final = 600.0
 _REST: Final = "firmware_update_unresponsive_bmc_wait"  # of driver_info, as in Ironic
@@ -75,16 +73,16 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
                 raise errors.InvalidParameterValue(
                     reason=f"settings: an entry takes {', '.join(_KEYS)}, and no {unknown[0]}",
                 )
-            if name not in _COMPONENTS and name.removeprefix(_NIC) in ("", name):
+            if name not in _COMPONENTS and name.removeprefix(rules.NIC) in ("", name):
                 raise errors.InvalidParameterValue(
-                    reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and {_NIC}NAME, "
-                    f"not {name}",
+                    reason=f"settings: redfish updates {', '.join(_COMPONENTS)} and "
+                    f"{rules.NIC}NAME, not {name}",
                 )
             _check_file(entry["url"], entry.get("checksum"))
             wait_s = entry.get("wait", 0)
-            if type(wait_s) not in (int, float) or not 0 <= wait_s <= _LONGEST_WAIT_S:
+            if type(wait_s) not in (int, float) or not 0 <= wait_s <= rules.LONGEST_WAIT_S:
                 raise errors.InvalidParameterValue(
-                    reason=f"settings: wait takes seconds, from 0 to {_LONGEST_WAIT_S}",
+                    reason=f"settings: wait takes seconds, from 0 to {rules.LONGEST_WAIT_S}",
                 )
             version = entry.get("version", "any")
             if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
@@ -133,14 +131,14 @@ def _adapters(system: Any) -> Iterator[Json]:
             version = next(filter(None, versions), None)
             if name and version:
                 yield {
-                    "component": f"{_NIC}{name}", "current_version": version,
+                    "component": f"{rules.NIC}{name}", "current_version": version,
                     "vendor": adapter.get("Manufacturer"), "model": adapter.get("Model"),
                     "serial_number": adapter.get("SerialNumber"),
                 }  # fmt: skip
 
 
 def _version(system: Any, component: str) -> str | None:
-    of_adapter = component.startswith(_NIC)
+    of_adapter = component.startswith(rules.NIC)
     components = _adapters(system) if of_adapter else _own_components(system)[1]
     rows = (row for row in components if row["component"] == component)
     return next((row["current_version"] for row in rows), None)
@@ -216,7 +214,7 @@ class _Update:
         version, listed = self._access.read(
             self._task, lambda system: (_version(system, self._component), tasks.listed(system))
         )
-        if version is None and self._component.startswith(_NIC):
+        if version is None and self._component.startswith(rules.NIC):
             raise errors.InvalidParameterValue(
                 reason=f"its BMC shows no version of {self._component}; GET firmware lists what it "
                 "shows",
@@ -272,7 +270,7 @@ class _Update:
         return tasks.find_own(system, self._now["tasks"], _action(system)["target"])
 
     def _follow(self, monitor: str | None) -> None:
-        is_nic, conf = self._component.startswith(_NIC), self._conf
+        is_nic, conf = self._component.startswith(rules.NIC), self._conf
         start_s = conf.firmware_update_nic_starting_wait if is_nic else _START_S
         self._now.update(monitor=monitor, stage="poll", starts_by=_later(start_s))
 
@@ -424,12 +422,12 @@ class _Update:
             return 0
         rest_s = self._task.driver_info.get(_REST, self._conf.firmware_update_wait_unresponsive_bmc)
         try:
-            if 0 <= (seconds := float(rest_s)) <= _LONGEST_WAIT_S:
+            if 0 <= (seconds := float(rest_s)) <= rules.LONGEST_WAIT_S:
                 return seconds
         except (TypeError, ValueError):
             pass
         raise errors.InvalidParameterValue(
-            reason=f"driver_info/{_REST} takes seconds, from 0 to {_LONGEST_WAIT_S}",
+            reason=f"driver_info/{_REST} takes seconds, from 0 to {rules.LONGEST_WAIT_S}",
         )
 
     def _again(self, why: str, least_s: float = 0) -> Again:
@@ -496,16 +494,15 @@ def _check_file(url: object, checksum: object) -> None:
     """Raise InvalidParameterValue for a URL that no BMC fetches, or an invalid checksum."""
     if not fetching.is_http(url):
         raise errors.InvalidParameterValue(reason="settings: url takes an address of http or https")
-    is_hex = isinstance(checksum, str) and not set(checksum.lower()) - set("0123456789abcdef")
-    if checksum is not None and not (is_hex and len(str(checksum)) in _ALGORITHMS):
+    if checksum is not None and not rules.is_checksum(checksum):
         raise errors.InvalidParameterValue(
-            reason=f"settings: checksum takes the digits of {', '.join(_ALGORITHMS.values())}",
+            reason=f"settings: checksum takes the digits of {', '.join(rules.CHECKSUMS.values())}",
         )
 
 
 def _check_content(url: str, checksum: str) -> None:
     """Read the file; raise StepFailure unless it has this checksum."""
-    algorithm = _ALGORITHMS[len(checksum)]
+    algorithm = rules.CHECKSUMS[len(checksum)]
     digest = hashlib.new(algorithm, usedforsecurity=False)
     file, give_up_at = secrets.mask_address(url), time.monotonic() + _MOST_FETCH_S
     try:

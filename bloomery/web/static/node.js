@@ -59,6 +59,7 @@ export async function page({root, params, query, signal}) {
       step && stepLine(step),
       maintenance?.reason && h('p', {}, h('strong', {}, 'Maintenance: '), maintenance.reason),
       error?.now && !cause.includes(error.now) && h('p.error-text', {}, h('strong', {}, 'Error: '), error.now, error.last_at && h('small', {}, ' ', ago(error.last_at))),
+      view.why.outdated_firmware?.length > 0 && h('p.muted', {}, 'Firmware out of date: ', view.why.outdated_firmware.map(each => `${each.component} ${each.current_version ?? 'unknown'}, to be ${each.catalogue_version}`).join('; ')),
       lock && h('p.muted', {}, `locked by ${lock.holder}${lock.purpose ? ` for ${lock.purpose}` : ''} for ${duration(lock.age_s)}`),
       h('p.muted', {}, conductor ? `conductor ${conductor.hostname}, ${conductor.alive ? 'alive' : `silent for ${duration(conductor.silent_s)}`}` : 'no conductor serves this node',
         contact?.agent && [' · agent heard ', ago(contact.agent.last_heartbeat)]))

@@ -180,7 +180,7 @@ def test_a_node_in_the_wrong_state_is_refused_as_alone(api: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"nodes": ["a"]}, "exactly one of maintenance, power, provision"),
+        ({"nodes": ["a"]}, "exactly one of firmware, maintenance, power, provision"),
         ({"nodes": ["a"], "power": {"target": "power on"}, "maintenance": {"on": True}},
          "not maintenance and power"),
         ({"nodes": ["a", "a"], "maintenance": {"on": True}}, "non-unique"),

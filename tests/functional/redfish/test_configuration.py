@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
-import http.server
-import threading
 from datetime import timedelta
 
 import pytest
@@ -183,25 +181,6 @@ def flashing(make_site):
 @pytest.fixture
 def target(make_rack):
     return make_rack(rules=QUICK).machines[0]
-
-
-@pytest.fixture
-def files():
-    """A server of one file; return its address."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"firmware")
-
-        def log_message(self, *_args):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def update(*entries):

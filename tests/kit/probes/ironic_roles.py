@@ -131,6 +131,8 @@ TABLE: Final = {
     "baremetal:events:post": "Sa",
     "baremetal:events:list": "Sr Ss Or Os Lr Ls Xr Xs",  # ours, as the lists of Ironic
     "baremetal:events:list_all": "Sr Ss",
+    "baremetal:firmware_catalogue:get": "Sr Ss",
+    "baremetal:firmware_catalogue:set": "Sa",
     **{f"baremetal:webhook:{verb}": "Sa" for verb in ("get", "create", "update", "delete")},
     "baremetal:deploy_template:get": "Sr Ss",
     "baremetal:deploy_template:create": "Sa",

@@ -37,14 +37,17 @@ def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 class Orchestration:
-    """``options`` are those of [engine]; ``default``: [DEFAULT]."""
+    """``options`` are those of [engine]; ``default``: [DEFAULT]; ``redfish``: [redfish]."""
 
-    def __init__(self, state: Path, *, default: Default | None = None, **options: Any) -> None:
+    def __init__(
+        self, state: Path, *, default: Default | None = None,
+        redfish: Redfish | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         self._home = StateDir(state)
         self._conf = Conf(
             default=default or Default(), api=Api(port=0), conductor=QUIET,
             engine=Engine(**options), database=databases.settings(state),
-            redfish=Redfish(firmware_update_validation_interval=0),
+            redfish=redfish or Redfish(firmware_update_validation_interval=0),
         )  # fmt: skip
         self.service: Service
 
