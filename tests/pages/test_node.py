@@ -219,15 +219,47 @@ def test_a_second_operator_is_told_who_holds_the_node_and_may_order_again(
     window.see("power on", ".title")
 
 
-def test_a_note_is_written(window, service, make) -> None:
-    node = make("note-1")
-    show(window, node)
-    window.click("Add a note")
+def test_what_is_wrong_is_edited_and_shown_before_it_is_sent(window, service, make) -> None:
+    info = {
+        "redfish_address": "https://10.0.0.9", "redfish_username": "admin",
+        "redfish_password": "old-one", "redfish_verify_ca": False,
+    }  # fmt: skip
+    node = make("edit-1", driver="redfish", driver_info=info, properties={"rack": "r1"})
+    show(window, "edit-1")
+    window.click("Edit")
+    window.see("Nothing is changed yet.", "dialog")
     window.fill("Note", f"it's {MARKUP}")
-    window.see("baremetal node set note-1 --description")
+    window.fill("Resource class", "bm.small")
+    window.fill("Traits", "CUSTOM_B, CUSTOM_A")
+    window.fill("redfish_address", "https://10.0.0.10")
+    window.fill("redfish_password", "new-one")
+    window.fill("redfish_username", " ")
+    window.see("driver_info/redfish_address https://10.0.0.9 https://10.0.0.10", "dialog table")
+    window.see("driver_info/redfish_password ****** ******", "dialog table")
+    window.see("--driver-info redfish_password=PASSWORD", "dialog")
+    window.see("baremetal node unset edit-1 --driver-info redfish_username", "dialog")
     window.click("Save")
     window.see(f"it's {MARKUP}", ".note")
-    assert service.api("GET", f"/v1/nodes/{node}")["description"] == f"it's {MARKUP}"
+    shown = service.api("GET", f"/v1/nodes/{node}")
+    assert shown["driver_info"] == {
+        "redfish_address": "https://10.0.0.10", "redfish_password": "******",
+        "redfish_verify_ca": False,
+    }  # fmt: skip
+    assert (shown["resource_class"], shown["traits"]) == ("bm.small", ["CUSTOM_A", "CUSTOM_B"])
+    assert (shown["description"], shown["properties"]) == (f"it's {MARKUP}", {"rack": "r1"})
+    assert "new-one" not in window.driver.page_source
+
+
+def test_an_edit_that_is_refused_keeps_what_was_typed(window, make) -> None:
+    make("edit-2")
+    make("edit-3")
+    show(window, "edit-3")
+    window.click("Edit")
+    window.fill("Name", "edit-2")
+    window.click("Save")
+    window.see("edit-2", "dialog .failed")
+    assert window.find("Name", "input").get_attribute("value") == "edit-2"
+    window.click("Cancel")
 
 
 def test_children_are_shown_with_their_parent(window, service, make) -> None:

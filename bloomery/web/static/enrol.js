@@ -6,18 +6,23 @@ import {copyable, h, replace} from './dom.js'
 import {go} from './router.js'
 
 const LOGIN = /_(username|password)$/
-const SECRET = /password|secret|key$/
+export const SECRET = /password|secret|key$/
+export const shownOf = value => typeof value === 'string' ? value : JSON.stringify(value)
+
+// The properties of a driver as fields: those that it requires, and those that a node has, first.
+export async function driverFields(driver, info = {}) {
+  const known = await get(`v1/drivers/${driver}/properties`)
+  const properties = Object.entries({...Object.fromEntries(Object.keys(info).map(name => [name, 'of no property that the driver names'])), ...known})
+  const first = properties.filter(([name, text]) => name in info || !/Optional\.$/.test(text) || LOGIN.test(name)), others = properties.filter(pair => !first.includes(pair))
+  const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, autocomplete: 'off',
+    ...SECRET.test(name) ? {type: 'password', placeholder: name in info ? 'unchanged' : ''} : {value: name in info ? shownOf(info[name]) : ''}}), text)
+  return [first.map(input), others.length > 0 && h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input))]
+}
 
 export async function enrol() {
   const fields = h('div'), address = field('MAC address', h('input', {name: 'address', placeholder: '52:54:00:12:34:56', pattern: '([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}'}), 'of a port, if it is known')
   const choice = h('select', {name: 'driver', onchange: () => show()})
-
-  async function show() {
-    const properties = Object.entries(await get(`v1/drivers/${choice.value}/properties`))
-    const needed = properties.filter(([name, text]) => !/Optional\.$/.test(text) || LOGIN.test(name)), others = properties.filter(pair => !needed.includes(pair))
-    const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, type: SECRET.test(name) ? 'password' : 'text', autocomplete: 'off'}), text)
-    replace(fields, needed.map(input), others.length > 0 && h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input)))
-  }
+  const show = async () => replace(fields, await driverFields(choice.value))
 
   const {drivers} = await get('v1/drivers')
   replace(choice, drivers.map(each => h('option', {}, each.name)))

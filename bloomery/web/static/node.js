@@ -1,10 +1,10 @@
 // One node: where it is and why, what may be ordered of it, what happened, what it is made of.
 
-import {get, may, patch} from './api.js'
+import {get, may} from './api.js'
 import {actionOf, actions as allActions, nameOf, order} from './actions.js'
-import {ask, field} from './dialog.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
+import {edit} from './edit.js'
 import {badge, kindBadge, label} from './states.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
@@ -40,14 +40,7 @@ export async function page({root, params, query, signal}) {
         ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]],
         ['Last cleaned', view.why.last_cleaned && h('span', {title: view.why.last_cleaned.steps.join(', ')}, ago(view.why.last_cleaned.at))]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
-      h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: editNote}, node.description ? 'Edit the note' : 'Add a note')))
-  }
-
-  function editNote() {
-    const {node} = view
-    ask({title: `Note on ${nameOf(node)}`, submit: 'Save', body: [field('Note', h('textarea', {name: 'note', rows: 5, maxLength: 4096}, node.description ?? ''), 'the description of the node; other operators read it')],
-      preview: form => copyable(`baremetal node set ${nameOf(node)} --description '${form.get('note').replaceAll("'", "'\\''")}'`),
-      order: form => patch(`v1/${path}`, [{op: 'add', path: '/description', value: form.get('note')}])})
+      h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: () => edit(node)}, 'Edit')))
   }
 
   function drawWhy() {
