@@ -31,6 +31,7 @@ class Rules:
     ``tells_payload``: an update's task shows its request.  ``is_new``: as from the factory, where
     each user must change the password first.  ``password_chars``: least and most, which the account
     service shows.  ``forgets_passwords``: a restart of the BMC brings the former ones back.
+    ``account_slots``: the fixed number of accounts, the first unused; 0: new ones are taken.
     ``page_size``: the links on a page of a collection; 0: all.  ``root_needs_login``: also the
     service root, which DSP0266 opens to everybody.
     """
@@ -47,6 +48,7 @@ class Rules:
     password_chars: tuple[int, int] = (8, 20)
     forgets_passwords: bool = False
     page_size: int = 0
+    account_slots: int = 0
     root_needs_login: bool = False
     volume_s: float = 0.0
     update_s: float = 2.0
@@ -70,6 +72,7 @@ class SimulatedBmc:
         self.faults = Faults(self.random)
         self.lock = threading.RLock()
         self.changed_passwords: dict[str, str] = {}
+        self.roles: dict[str, str] = {}  # of users that were created
         self._former_passwords: dict[str, str] = {}  # those before the last change
         self.must_change = set(rules.users) if rules.is_new else set[str]()
         self.sessions: dict[str, dict[str, Any]] = {}
@@ -165,6 +168,17 @@ class SimulatedBmc:
             401, "authentication needed", "ResourceAtUriUnauthorized",
             {"WWW-Authenticate": 'Basic realm="lab"'},
         )  # fmt: skip
+
+    def create_user(self, user: str, password: str, role: str) -> None:
+        """Take a new user.  Raises Refusal for one that is there, or by the password's policy."""
+        least, most = self.rules.password_chars
+        if user in self.passwords:
+            raise Refusal(400, f"user {user} is there", "ResourceAlreadyExists")
+        if not least <= len(password) <= most:
+            raise Refusal(400, "the password breaks the policy", "PropertyValueFormatError")
+        with self.lock:
+            self.changed_passwords[user] = password
+            self.roles[user] = role
 
     def change_password(self, user: str, password: str) -> None:
         """Take a new password, and end the user's sessions.  Raises Refusal by the policy."""

@@ -14,20 +14,20 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 127_357,  # firmware by policy
-    "lines of the tests": 145_951,  # revisions, saved plans, checks of plans, firmware by policy
+    "lines of the product": 127_604,  # firmware by policy
+    "lines of the tests": 146_042,  # revisions, saved plans, checks of plans, firmware by policy
     "lines of bloomery": 3863,  # revisions, saved plans, checks of plans
     "lines of bloomery/api": 8814,  # revisions, saved plans, checks of plans, firmware by policy
-    "lines of bloomery/cli": 10_636,  # firmware by policy
+    "lines of bloomery/cli": 10_713,  # firmware by policy
     "lines of bloomery/cmd": 2269,  # what a conductor is built from stands with it
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2009,  # revisions, saved plans, checks of plans
     "lines of bloomery/db": 9621,  # firmware by policy
-    "lines of bloomery/drivers": 20_912,  # bootable containers, boot files by architecture
+    "lines of bloomery/drivers": 21_027,  # SmartStorage, leak detectors, users of BMCs, firmware
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2085,
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5599,  # serial consoles, and what came before, tokens
+    "lines of bloomery/lab": 5651,  # a tray, an iLO 5, leak detectors, new accounts
     "lines of bloomery/model": 4569,  # firmware by policy
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
@@ -47,8 +47,8 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 750,  # revisions, saved plans, checks of plans, firmware by policy
-    "functions": 8276,  # revisions, saved plans, checks of plans, firmware by policy
+    "files of the product": 751,  # systems behind a BMC, users of BMCs, and what came before
+    "functions": 8289,  # revisions, saved plans, checks of plans, firmware by policy
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 571,  # revisions of stacks, firmware by policy
     "moves of get": 36,  # the table is called where Pecan searched controllers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -21,16 +22,27 @@ if TYPE_CHECKING:
     from bloomery.cli.service.boot_media import Trial
     from bloomery.drivers.base import DriverTask
 
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WORKED: Final = ("fetched", "not fetched")
 _BUDGET_S: Final = 30.0  # of one call to the BMC
 
 
 @click.group(cls=groups.Group)
 def bmc() -> None:
-    """Check BMCs, and change their passwords."""
+    """Check BMCs, create their users, and change their passwords."""
 
 
 bmc.add_command(passwords.password)
+
+
+def _read_driver_info(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return keys and values.  Raises UsageError for a secret one."""
+    info = dict(each.partition("=")[::2] for each in pairs)
+    if secret := next((key for key in info if secrets.is_secret_key(key)), None):
+        raise click.UsageError(
+            f"cannot take {secret} as an argument, which other users can read: use --password-file"
+        )
+    return info
 
 
 @bmc.command()
@@ -93,11 +105,7 @@ def check(
     Nothing is changed, except by --boot-media: it inserts a CD and ejects it.  The exit code is 1
     where machines behind it cannot be deployed, or --boot-media fails.
     """
-    settings, extra = conf.load(config_files), dict(each.partition("=")[::2] for each in more)
-    if secret := next((key for key in extra if secrets.is_secret_key(key)), None):
-        raise click.UsageError(
-            f"cannot take {secret} as an argument, which other users can read: use --password-file"
-        )
+    settings, extra = conf.load(config_files), _read_driver_info(more)
     password = os.environ.get(groups.BMC_PASSWORD)
     if username is not None or password_file is not None:
         password = groups.read_bmc_password(password_file)
@@ -124,6 +132,75 @@ def check(
     has_worked = all(each["result"] in _WORKED and each["left"] is None for each in media)
     if not has_worked or not any(report["usable"] for report in reports):
         raise click.exceptions.Exit(1)
+
+
+@bmc.group(cls=groups.Group)
+def user() -> None:
+    """Create users at BMCs."""
+
+
+@user.command()
+@click.argument("address")
+@click.argument("name")
+@click.option("--username", required=True, help="User of the BMC who may create others.")
+@click.option(
+    "--password-file", type=_FILE,
+    help=f"File with that user's password; else the variable {groups.BMC_PASSWORD}, else a prompt.",
+)  # fmt: skip
+@click.option(
+    "--new-password-file", type=_FILE, help="File with the password of NAME; else a prompt."
+)
+@click.option(
+    "--role", default="Administrator", show_default=True, help="Of NAME, as the BMC calls it."
+)
+@click.option(
+    "--driver-info", "more", multiple=True, metavar="KEY=VALUE",
+    help="As of a node, such as redfish_verify_ca=false; may be repeated.",
+)  # fmt: skip
+@groups.AS_JSON
+@options.config_file
+def create(
+    address: str,
+    name: str,
+    username: str,
+    password_file: Path | None,
+    new_password_file: Path | None,
+    role: str,
+    more: tuple[str, ...],
+    as_json: bool,
+    config_files: tuple[str, ...],
+) -> None:
+    """Create the user NAME at the BMC at ADDRESS by Redfish, and log in as NAME.
+
+    The exit code is 0 only if that login works.
+    """
+    settings, extra = conf.load(config_files), _read_driver_info(more)
+    password = groups.read_bmc_password(password_file)
+    if new_password_file is not None:
+        new_password = new_password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    else:
+        new_password = groups.ask_password(
+            f"Password of {name}", "name --new-password-file", twice=True
+        )
+    info = {
+        "redfish_address": address, "redfish_username": username, "redfish_password": password,
+    }  # fmt: skip
+    from bloomery.drivers.redfish import users
+    from bloomery.drivers.redfish.power import RedfishPower
+
+    power = RedfishPower(settings)
+    try:
+        task = _task("redfish", info | extra, may_write=True)
+        account = users.create(power.access, task, name, new_password, role)
+    except errors.Failure as no:
+        raise click.ClickException(str(no)) from no
+    finally:
+        power.close()
+    if as_json:
+        click.echo(json.dumps({"address": address, "username": name} | account, indent=2))
+        return
+    click.echo(f"user {name} was created with role {role}, and has logged in; for a node, write:\n")
+    click.echo(f"  redfish_address  {address}\n  redfish_username  {name}")
 
 
 def _redfish(settings: Conf, info: Mapping[str, Any], trial: Trial | None) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class _Change:
         path, policy = self._find_account()
         if any(_shares_ipmi(task, self._account) for task in self._tasks):
             policy = policy | {"MaxPasswordLength": min(_limits(policy)[1] or _IPMI, _IPMI)}
-        new = _checked(new, policy) if new is not None else _generated(policy)
+        new = check(new, policy) if new is not None else _generated(policy)
         account = replace(self._account, password=new)
         for task in self._tasks:
             self._remember(task, NEW, account)
@@ -244,7 +244,11 @@ def _limits(policy: Json) -> tuple[int, int | None]:
     )
 
 
-def _checked(password: str, policy: Json) -> str:
+def check(password: str, policy: Json) -> str:
+    """Return a password that has the length of the account service's policy.
+
+    Raises InvalidParameterValue.
+    """
     least, most = _limits(policy)
     if not password or len(password) < least or (most is not None and len(password) > most):
         raise errors.InvalidParameterValue(
