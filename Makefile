@@ -21,7 +21,7 @@ SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := tests lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts pages stories-on-postgresql stories-on-mariadb postgresql mariadb coverage fuzz
 
-.PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm conformance-api docs ui-shots faults states man lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench bench-peers bench-scale heat ironic vm vm-arm conformance-api docs ui-shots faults states man lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,10 +98,19 @@ build/ironic/made.stamp:
 
 vm: $(VENV)/test.stamp build/vm/made.stamp  ## Deploy virtual machines with the published agent of Ironic; needs root and qemu
 	@unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.vm.life $(ARGS)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory vm-arm)
 
 build/vm/made.stamp: tests/vm/build.sh tests/vm/init
 	@echo "building ramdisk, boot loader and image into build/vm"
 	@PIP=$(BIN)/pip tests/vm/build.sh build/vm
+	@touch $@
+
+vm-arm: $(VENV)/test.stamp build/vm-arm/made.stamp  ## Boot a virtual machine of ARM64 from a CD and by iPXE; needs root and qemu
+	@unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.vm.arm
+
+build/vm-arm/made.stamp: tests/vm/build_arm.sh tests/vm/init_arm
+	@echo "building kernel, ramdisk and boot loaders for ARM64 into build/vm-arm"
+	@tests/vm/build_arm.sh build/vm-arm
 	@touch $@
 
 newcomer: $(VENV)/test.stamp build/newcomer/made.stamp  ## Do what README and a tutorial say in an empty Debian 12; needs root and debootstrap

@@ -53,7 +53,8 @@ TOOLS: Final = {  # program or path: package
         "/usr/lib/grub/x86_64-efi": "grub-efi-amd64-bin", "mcopy": "mtools",
         "mkfs.vfat": "dosfstools", "sfdisk": "fdisk", "zstd": "zstd", "cpio": "cpio",
         "ip": "iproute2", "ipmi_sim": "openipmi", "ipmitool": "ipmitool", "socat": "socat",
-        "dnsmasq": "dnsmasq-base",
+        "dnsmasq": "dnsmasq-base", "qemu-system-aarch64": "qemu-system-arm",
+        "/usr/share/AAVMF": "qemu-efi-aarch64", "modprobe": "kmod",
     },
 }  # fmt: skip
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"

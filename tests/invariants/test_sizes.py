@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 127_604,  # firmware by policy
-    "lines of the tests": 146_042,  # revisions, saved plans, checks of plans, firmware by policy
+    "lines of the tests": 146_257,  # a virtual machine of ARM64, revisions
     "lines of bloomery": 3863,  # revisions, saved plans, checks of plans
     "lines of bloomery/api": 8814,  # revisions, saved plans, checks of plans, firmware by policy
     "lines of bloomery/cli": 10_713,  # firmware by policy

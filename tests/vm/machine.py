@@ -16,7 +16,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from bloomery.lab.system import Spec, System
 
@@ -31,11 +31,20 @@ class VirtualMachine(System):
 
     ``line``: the descriptor of a terminal, to which its serial line leads; the log has a copy.
 
-    The NVRAM has Microsoft's keys, so that with secure boot only a signed boot loader runs.
+    The NVRAM begins as a copy of ``variables``.  They have Microsoft's keys, so that with secure
+    boot only a signed boot loader runs.
     """
 
+    variables: ClassVar[Path] = OVMF / "OVMF_VARS_4M.ms.fd"
+
     def __init__(
-        self, spec: Spec, stopping: threading.Event, *, folder: Path, tap: str, line: int
+        self,
+        spec: Spec,
+        stopping: threading.Event,
+        *,
+        folder: Path,
+        tap: str,
+        line: int | None = None,
     ) -> None:
         super().__init__(spec, stopping)
         self.console = folder / "console.log"
@@ -44,16 +53,17 @@ class VirtualMachine(System):
         for name in DISKS:
             disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / name), SIZE]
             subprocess.run(disk, check=True)
-        shutil.copy(OVMF / "OVMF_VARS_4M.ms.fd", folder / "nvram.fd")
+        shutil.copy(self.variables, folder / "nvram.fd")
 
     @property
     def is_on(self) -> bool:
         return self._qemu is not None and self._qemu.poll() is None
 
     def start(self) -> None:
+        lines = [] if self._line is None else [self._line]
         with (self._folder / "qemu.log").open("ab") as log:
             self._qemu = subprocess.Popen(
-                [*self._command()], stdout=log, stderr=log, pass_fds=[self._line]
+                [*self._command()], stdout=log, stderr=log, pass_fds=lines
             )
 
     def stop(self) -> None:
