@@ -912,6 +912,12 @@ class TooManyListeners(Unavailable):
     retry_after_s = 5
 
 
+class TooManyConsoles(Unavailable):
+    code = "unavailable.consoles"
+    text = "cannot open the console: {most} are open through this process already; close one"
+    retry_after_s = 5
+
+
 class DatabaseBusy(Unavailable):
     code = "unavailable.database"
     text = "cannot use the database: {reason}; retry"
@@ -1080,6 +1086,19 @@ class SwitchRefused(Failure):
 
     code, status = "switch.refused", 400
     text = "cannot set up switch {switch} at {address}: it refused {reason}"
+
+
+class ConsoleNotEnabled(Conflict):
+    code = "console.not_enabled"
+    text = "cannot open the console of node {node}: it is not enabled; {advice}"
+
+
+class ConsoleNotSerial(Conflict):
+    code = "console.not_serial"
+    text = (
+        "cannot open the console of node {node} through the API: its console_interface {interface} "
+        "has no TCP port; choose ipmitool-socat or console-server"
+    )
 
 
 class NoFreeIPMITerminalPorts(Unavailable):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import webob
 
-from bloomery import htpasswd
+from bloomery import htpasswd, parsing
 from bloomery.model.request import Request
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
@@ -20,6 +21,11 @@ AGENT_CALLS: Final = re.compile(
 SESSION: Final = re.compile("/ext/v1/session")
 PUBLIC: Final = re.compile("|".join(each.pattern for each in (DOCUMENTS, AGENT_CALLS, SESSION)))
 
+
+_LOGIN: Final = "bloomery.login."
+_LOGIN_HEADERS: Final = {
+    "Authorization": "HTTP_AUTHORIZATION", "X-Auth-Token": "HTTP_X_AUTH_TOKEN",
+}  # fmt: skip
 
 Unauthorized = htpasswd.Unauthorized
 Malformed = htpasswd.Malformed
@@ -43,6 +49,25 @@ UNAVAILABLE: Final = (
     "see the log of this service if it lasts"
 )
 RETRY_S: Final = "5"
+
+
+def take_login_of_protocol(environ: dict[str, Any], protocols: Sequence[str]) -> None:
+    """Take the login of a web socket from its protocols, unless a header has it.
+
+    A page cannot set headers of a web socket, so that it offers a protocol: ``bloomery.login.``,
+    and in base64url a JSON object of the headers, Authorization or X-Auth-Token.
+    """
+    texts = [each[len(_LOGIN) :] for each in protocols if each.startswith(_LOGIN)]
+    if not texts or any(name in environ for name in _LOGIN_HEADERS.values()):
+        return
+    try:
+        data = base64.urlsafe_b64decode(texts[0] + "=" * (-len(texts[0]) % 4))
+        headers = parsing.load_json(data)
+    except ValueError:
+        raise Malformed from None
+    for header, name in _LOGIN_HEADERS.items():
+        if isinstance(headers, dict) and isinstance(headers.get(header), str):
+            environ[name] = headers[header]
 
 
 class Auth(Protocol):

@@ -6,6 +6,9 @@ A browser on an operator's machine sends requests of any page to loopback.  Two 
 such requests, and no page can choose them: ``Origin`` names the page's site, and ``Host`` the name
 that the browser resolved.  A page that uses DNS rebinding has its own name in both headers; IP
 addresses cannot be rebound.
+
+Web sockets are checked with a login, too: no browser asks before it opens one of another site, and
+it adds the password that it remembers.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ class Site(NamedTuple):
 
 
 class Guard:
-    """Check requests where [DEFAULT]auth_strategy is noauth; pass all requests elsewhere."""
+    """Check requests where [DEFAULT]auth_strategy is noauth, and web sockets everywhere."""
 
     def __init__(self, conf: Conf) -> None:
         self._is_on = conf.default.auth_strategy == "noauth"
@@ -54,11 +57,13 @@ class Guard:
         # clients repeat the same headers
         self.refusal = functools.lru_cache(maxsize=64)(self._refusal)
 
-    def _refusal(self, host: str | None, origin: str | None) -> Refusal | None:
+    def _refusal(
+        self, host: str | None, origin: str | None, is_web_socket: bool = False
+    ) -> Refusal | None:
         """Return the refusal for a foreign page or a foreign Host; None if the request may pass."""
-        if not self._is_on:
+        if not self._is_on and not is_web_socket:
             return None
-        if host and not self._may_be_called(_site(f"//{host}").host):
+        if self._is_on and host and not self._may_be_called(_site(f"//{host}").host):
             here = "its IP addresses" if self._is_exposed else "loopback"
             return Refusal(
                 421,

@@ -27,6 +27,7 @@ from bloomery import errors, secrets
 from bloomery.api import arguments, auth, replies, versions
 from bloomery.http_server import bodies
 from bloomery.http_server.streams import Stream
+from bloomery.http_server.web_socket import Upgrade, WebSocket
 from bloomery.model.rules import attributes
 from bloomery.operations import policy
 from bloomery.operations.context import Context
@@ -50,8 +51,8 @@ class Call:
 
     ``suffix`` is a ``.json`` that was cut from the path.  Routing sets ``idents``.
     ``wants_stream``: the client takes server-sent events; ``last_event_id``: the last event that
-    the client received; ``hand_over`` begins them, None where the web server cannot.  ``logins``
-    authenticates callers.
+    the client received; ``hand_over`` begins them, None where the web server cannot.  ``upgrade``:
+    the client asks for a web socket.  ``logins`` authenticates callers.
     """
 
     context: Context
@@ -68,6 +69,7 @@ class Call:
     wants_stream: bool = False
     last_event_id: str | None = None
     hand_over: Callable[[Callable[[Stream], None]], None] | None = None
+    upgrade: Upgrade | None = None
     logins: auth.Auth = field(default_factory=auth.NoAuth)
     idents: list[str] = field(default_factory=list)
 
@@ -130,7 +132,7 @@ class Reply:
     """An answer that is more than a document.
 
     ``status``: replaces the declared one; ``raw``: the body as bytes, of ``content_type``.
-    ``stream`` starts server-sent events on the connection.
+    ``stream`` starts server-sent events on the connection, ``web_socket`` a web socket.
     """
 
     document: Any = None
@@ -139,6 +141,7 @@ class Reply:
     raw: bytes | None = None
     content_type: str = JSON_TYPE
     stream: Callable[[Stream], None] | None = None
+    web_socket: Callable[[WebSocket], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,8 @@ class Endpoint:
     the endpoint nevertheless.  ``rule_first``: the policy is checked before the version, so that
     older clients get 403.  A ``status`` of REFUSED: the endpoint refuses every caller and names the
     right path.  ``answers``: the JSON type of the document; "any": no type is promised, and 202 may
-    come instead.  ``streams``: a client that asks for server-sent events gets them.  ``has_head``:
+    come instead.  ``streams``: a client that asks for server-sent events gets them; ``upgrades``:
+    one that asks for a web socket gets it.  ``has_head``:
     HEAD answers as GET, without the body.  ``only_reads``: nothing is changed, whatever the method.
     ``exclusive``: groups of query arguments of which at most one may be given, for the document.
     """
@@ -169,6 +173,7 @@ class Endpoint:
     rule_first: bool = False
     also_in: tuple[int, ...] = ()
     streams: bool = False
+    upgrades: bool = False
     has_head: bool = False
     exclusive: tuple[tuple[str, ...], ...] = ()
     only_reads: bool = False
@@ -206,6 +211,11 @@ class Endpoint:
             call.hand_over(reply.stream)
             headers.append(("Cache-Control", "no-store"))
             return replies.raw(b": events\n\n", EVENT_STREAM, 200, headers)
+        if (begin := reply.web_socket) is not None and call.upgrade is not None:
+            if call.hand_over is None:
+                raise errors.NotAcceptable(reason="cannot open consoles through this web server")
+            call.hand_over(lambda stream: begin(WebSocket(stream)))
+            return replies.empty(101, [*headers, *call.upgrade.headers])
         if reply.raw:
             return replies.raw(reply.raw, reply.content_type, status, headers)
         if reply.document is None:

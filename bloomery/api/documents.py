@@ -574,6 +574,10 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/bmc": _BMC,
     "/ext/v1/nodes/{}/bmc_log": _BMC_LOG,
+    "/ext/v1/nodes/{}/console": _object(
+        {"console_enabled": BOOLEAN, "may_type": BOOLEAN, "advice": TEXT_OR_NULL},
+        "console_enabled", "may_type", "advice",
+    ),
     "/ext/v1/nodes/{}/erasure": _ERASURE,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,

@@ -27,7 +27,7 @@ from bloomery.api import (
     versions,
 )
 from bloomery.api.declare import EVENT_STREAM, KEY, Call
-from bloomery.http_server import bodies
+from bloomery.http_server import bodies, web_socket
 from bloomery.http_server.readiness import Readiness
 from bloomery.http_server.streams import HAND_OVER
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS, Wsgi
@@ -134,6 +134,8 @@ class Middleware:
                 f"{conf.max_json_body_size_provision} KiB for states/provision, "
                 f"{conf.max_json_body_size_inspection} KiB for continue_inspection and past",
             )
+        except web_socket.BadHandshake as exc:
+            return replies.second_form(400, f"cannot open a web socket: {exc}")
         except parsing.TooMuch:
             most = conf.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
@@ -144,7 +146,9 @@ class Middleware:
 
     def _find(self, path: str, parking: Parking, environ: dict[str, Any]) -> Wsgi:
         """Return what answers: a refusal, an application without a login, or one with a login."""
-        refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))
+        refusal = self._browsers.refusal(
+            environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"), web_socket.is_asked_for(environ)
+        )
         if refusal is not None:
             return replies.second_form(*refusal)
         if self._boot_files is not None and path.startswith(boot_files.PREFIXES):
@@ -188,6 +192,9 @@ class Middleware:
         """
         path = environ.get("PATH_INFO", "")
         decoded = path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
+        upgrade = web_socket.asked_for(environ)
+        if upgrade is not None:
+            auth.take_login_of_protocol(environ, upgrade.protocols)
         is_public = auth.PUBLIC.fullmatch(path) is not None
         if not is_public:
             request = self._auth.identify(request, environ)
@@ -223,6 +230,7 @@ class Middleware:
             wants_stream=path.startswith(EXT) and EVENT_STREAM in environ.get("HTTP_ACCEPT", ""),
             last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
             hand_over=environ.get(HAND_OVER),
+            upgrade=upgrade,
             logins=self._auth,
         )
 

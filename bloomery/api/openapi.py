@@ -301,6 +301,8 @@ def _responses(endpoint: Endpoint, api: Api) -> Json:
             success["content"] = {JSON_TYPE: {"schema": schema}}
             if endpoint.streams:
                 success["content"][EVENT_STREAM] = {"schema": _TEXT}
+    if endpoint.upgrades:
+        answers["101"] = {"description": "A web socket, where the client asks for one"}
     for status in sorted(set(api.refusals(endpoint))):
         answers[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return answers

@@ -125,4 +125,5 @@ class ApiProcess:
             started.callback(self._backend.stop)
             started.callback(lambda: self._api_servers.orchestration_api.stop(left_s()))
             started.callback(lambda: self._api_servers.api.stop(left_s()))
+            started.callback(self._backend.services.consoles.stop)
             started.callback(self._api_servers.begin_stop)

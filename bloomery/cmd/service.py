@@ -141,6 +141,7 @@ class Service:
             started.callback(lambda: self.api.stop(left_s()))
             started.callback(self.conductor.periodics.stop)
             started.callback(self.stacks.begin_stop)
+            started.callback(self.services.consoles.stop)
             started.callback(self._api_servers.begin_stop)
 
     def __enter__(self) -> Self:

@@ -4,6 +4,8 @@ A thread of the API writes the head and hands the connection over (``Connections
 thread pushes.  Up to ``MOST_UNSENT`` bytes are buffered; a slower client is disconnected, and may
 reconnect and request the events that it missed.  A comment every fifteen seconds keeps the
 connection alive.  After an hour the client must reconnect, which checks its login.
+
+A stream of events drops what its client sends.  A web socket (``web_socket``) takes it.
 """
 
 from __future__ import annotations
@@ -40,17 +42,23 @@ class Wire(Protocol):
 class Stream:
     """One client's stream.  Safe to use from any thread: TLS reads or writes one at a time.
 
-    ``on_drained`` is called when the buffer is empty, ``on_closed`` once.
+    ``on_drained`` is called when the buffer is empty, ``on_closed`` once, ``on_input`` with the
+    client's bytes in their order, ``on_old`` at the maximal age.  ``heartbeat`` returns the bytes
+    that keep the connection alive.
     """
 
     def __init__(self, wire: Wire, clock: Callable[[], float] = time.monotonic) -> None:
         self._wire, self._clock = wire, clock
         self._mutex = threading.RLock()
+        self._input_mutex = threading.Lock()  # taken before the other
         self._unsent = bytearray()
         self._began_at = self._pushed_at = clock()
         self.is_closed = False
         self.on_drained: Callable[[], None] = lambda: None
         self.on_closed: Callable[[], None] = lambda: None
+        self.on_input: Callable[[bytes], None] = lambda _: None
+        self.on_old: Callable[[], None] = self.close
+        self.heartbeat: Callable[[], bytes] = lambda: HEARTBEAT
 
     @property
     def unsent(self) -> int:
@@ -76,30 +84,42 @@ class Stream:
         """Keep the connection alive, and close it at its maximal age; called periodically."""
         now = self._clock()
         if now - self._began_at >= LIFETIME_S:
-            self.close()
+            self.on_old()
         elif now - self._pushed_at >= HEARTBEAT_S and not self._unsent:
-            self.push(HEARTBEAT)
+            self.push(self.heartbeat())
 
     def go_on(self) -> None:
         """Handle input, the end, or room in the socket."""
+        with self._input_mutex:
+            data = self._received()
+            if data is None:
+                return
+            if data:  # without the other mutex: whoever takes it may push
+                self.on_input(data)
         with self._mutex:
             waits = bool(self._unsent)
             if self.is_closed:
-                return
-            try:
-                has_ended = not self._wire.receive()  # input is dropped
-            except BlockingIOError:
-                has_ended = False
-            except OSError:
-                has_ended = True
-            if has_ended:
-                self.close()
                 return
             is_done = self._send()
             if not self.is_closed:
                 self._wire.await_turn(to_write=not is_done)
         if waits and is_done:
             self.on_drained()
+
+    def _received(self) -> bytes | None:
+        """Return what has come from the client; None: the connection is closed."""
+        with self._mutex:
+            if self.is_closed:
+                return None
+            try:
+                data = self._wire.receive()
+            except BlockingIOError:
+                return b""
+            except OSError:
+                data = b""
+            if not data:
+                self.close()
+            return data or None
 
     def _send(self) -> bool:
         """Send as much as possible; False: some is left."""

@@ -169,7 +169,9 @@ class Response:
     def encoded_begin(self, message: Message) -> bytes:
         """Return head and first bytes of an answer that ends when the connection does."""
         headers = [each for each in self._headers if each[0].lower() != "content-length"]
-        return self._head(message, headers, keep=False) + b"".join(self._parts)
+        if self._status.startswith("101"):
+            return self._head(headers, "Upgrade")
+        return self._head(headers, "close") + b"".join(self._parts)
 
     def encoded(self, message: Message, *, keep: bool) -> bytes:
         """Return the bytes of the answer."""
@@ -178,15 +180,14 @@ class Response:
         names = {name.lower() for name, _ in headers}
         if "content-length" not in names and self._status[:3] not in _BODILESS:
             headers.append(("Content-Length", str(len(body))))
-        encoded = self._head(message, headers, keep=keep)
+        kept = "Keep-Alive" if message.version == "1.0" else None
+        encoded = self._head(headers, kept if keep else "close")
         return encoded if message.method == "HEAD" else encoded + body
 
-    def _head(self, message: Message, headers: Headers, *, keep: bool) -> bytes:
+    def _head(self, headers: Headers, connection: str | None) -> bytes:
         headers = [each for each in headers if each[0].lower() != "connection"]
-        if not keep:
-            headers.append(("Connection", "close"))
-        elif message.version == "1.0":
-            headers.append(("Connection", "Keep-Alive"))
+        if connection is not None:
+            headers.append(("Connection", connection))
         head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
         if _LINE_ENDS.search("".join(head)):
             raise ValueError("a header of an answer holds the end of a line")

@@ -10,6 +10,7 @@ from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.events.live import LiveEvents
 from bloomery.model.request import Request
+from bloomery.operations.console_relays import Relays
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
@@ -23,7 +24,7 @@ class Services:
     ``sealer`` unseals secrets where a policy shows them; None: they stay masked. ``live`` streams
     events to clients; None: streams are disabled. ``on_webhooks_changed`` is called after each
     commit that changed webhooks.  ``pulse_missing`` says what is wrong with the thread that looks
-    at BMCs, where it runs in this process.
+    at BMCs, where it runs in this process.  ``consoles``: the open consoles of clients.
     """
 
     db: Database
@@ -33,6 +34,7 @@ class Services:
     sealer: Sealer | None = None
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
     live: LiveEvents | None = None
+    consoles: Relays = field(default_factory=Relays)
     on_webhooks_changed: Callable[[], None] = lambda: None
     pulse_missing: Callable[[], list[str]] = list
 

@@ -137,6 +137,8 @@ _NODE: Final = (
     ("set_provision_state:service_steps", OPERATOR, "Specify the steps of a service"),
     ("get_console", OWNER_MEMBER, "Read the connection details of the console"),
     ("set_console_state", OWNER_MEMBER, "Start or stop the console"),
+    ("console:read", OWNER_READER, "Read what the machine writes to its console"),
+    ("console:write", OWNER_MEMBER, "Type into the console"),
     ("vif:list", TENANT_READER, "List attached virtual interfaces"),
     ("vif:attach", OPERATOR, "Attach a virtual interface"),
     ("vif:detach", OPERATOR, "Detach a virtual interface"),

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from bloomery import errors
 from bloomery.api import arguments, schemas
 from bloomery.api.arguments import Arg
-from bloomery.api.declare import Call
+from bloomery.api.declare import Call, Reply
 from bloomery.api.ironic import records
 from bloomery.model import nouns
 from bloomery.model.request import Page
@@ -36,6 +36,7 @@ _ROWS: Final = 1000
 _PHASES: Final = ("clean", "deploy", "service")
 PAGE: Final = {"limit": Arg(arguments.count), "marker": Arg(arguments.text)}
 PHASE: Final = {"phase": Arg(arguments.text, form={"enum": list(_PHASES)})}
+CONSOLE: Final = {"read_only": Arg(arguments.boolean)}
 FORCE: Final = {"force": Arg(arguments.boolean)}
 
 
@@ -86,6 +87,20 @@ def examine_bmc(call: Call, node: str) -> Json:
 def read_bmc_log(call: Call, node: str) -> Json:
     """Read the newest entries of the BMC's own log (SEL)."""
     return hardware.read_bmc_log(call.context, node)
+
+
+def open_console(call: Call, node: str, *, read_only: bool = False) -> Reply | Json:
+    """Open a web socket to the serial console, or tell other requests whether that is possible.
+
+    Binary messages are what the machine writes, and what the caller types.  Messages of text are
+    JSON about the connection: ``state`` (open, lost, ended), ``message``, ``may_type``, ``again``.
+    """
+    from bloomery.operations import consoles  # few processes need it
+
+    if call.upgrade is None:
+        return consoles.describe(call.context, node, read_only=read_only)
+    begin = consoles.open_(call.context, node, read_only=read_only, address=call.caller)
+    return Reply(web_socket=begin)
 
 
 def prove_erasure(call: Call, node: str) -> Json:

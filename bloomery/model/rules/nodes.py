@@ -7,6 +7,7 @@ patch changes, with their new values.
 from __future__ import annotations
 
 import re
+import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -401,6 +402,30 @@ def _reason_beside(node: Node, changed: Json, flag: str) -> Json:
             reason=f"cannot set {reason} of node {errors.name_of(node)}: it is not {flag}",
         )
     return {reason: None} if flag in changed else {}
+
+
+# ------------------------------------------------------------------------------------ console
+
+
+def console_advice(node: Any) -> str:
+    """Return what to do about a console that is not enabled."""
+    name = errors.name_of(node)
+    if node.console_interface in (None, "no-console"):
+        return (
+            f"choose one first: baremetal node set {name} --console-interface ipmitool-socat, or "
+            "console-server"
+        )
+    return f"enable it: baremetal node console enable {name}"
+
+
+def console_place(info: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return host and port of ``console_info``, or None where it names no TCP port."""
+    try:
+        parts = urllib.parse.urlsplit(str(info.get("url")))
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    return (host, port) if parts.scheme == "tcp" and host and port else None
 
 
 # ------------------------------------------------------------------------------------- delete

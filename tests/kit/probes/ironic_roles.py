@@ -69,6 +69,8 @@ TABLE: Final = {
     "baremetal:node:set_raid_state": "Sm Ss Om Os",
     "baremetal:node:get_console": "Sm Ss Om Os",
     "baremetal:node:set_console_state": "Sm Ss Om Os",
+    "baremetal:node:console:read": "Sr Ss Or Os",  # ours
+    "baremetal:node:console:write": "Sm Ss Om Os",  # ours
     "baremetal:node:vif:list": "Sr Ss Or Os Lr",
     "baremetal:node:vif:attach": "Sm Ss Om Os Lg",
     "baremetal:node:vif:detach": "Sm Ss Om Os Lg",
