@@ -80,6 +80,14 @@ class Client:
     def url(self) -> str:
         return self._url
 
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        return self._tls
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of the login, for one request."""
+        return self._headers()
+
     def latest(self) -> Client:
         """Return a client that asks for the newest version which the service knows."""
         headers = lambda: {**self._headers(), _VERSION: "latest"}  # noqa: E731
@@ -166,21 +174,25 @@ class Client:
             )
         except urllib.error.HTTPError as exc:
             with exc:
-                reason = _message(exc.read(_MOST_FAULT))
-            if exc.code == http.client.UNAUTHORIZED and self._user is None:
-                reason = (
-                    f"{self._url} needs a login: set OS_USERNAME and OS_PASSWORD, or name a cloud "
-                    "of clouds.yaml"
-                )
-            elif exc.code == http.client.UNAUTHORIZED:
-                reason = (
-                    f"{self._url} refuses the name or the password of {self._user}: correct "
-                    "OS_USERNAME and OS_PASSWORD, or clouds.yaml"
-                )
-            raise ApiError(reason=f"{reason} (HTTP {exc.code})", answer=exc.code) from exc
+                raise self.refused(exc.code, exc.read(_MOST_FAULT)) from exc
         except (OSError, http.client.HTTPException) as exc:
             raise self._unanswered(exc) from exc
         return answer
+
+    def refused(self, status: int, body: bytes) -> ApiError:
+        """Return the error of a refusal, with the API's own message."""
+        reason = _message(body)
+        if status == http.client.UNAUTHORIZED and self._user is None:
+            reason = (
+                f"{self._url} needs a login: set OS_USERNAME and OS_PASSWORD, or name a cloud "
+                "of clouds.yaml"
+            )
+        elif status == http.client.UNAUTHORIZED:
+            reason = (
+                f"{self._url} refuses the name or the password of {self._user}: correct "
+                "OS_USERNAME and OS_PASSWORD, or clouds.yaml"
+            )
+        return ApiError(reason=f"{reason} (HTTP {status})", answer=status)
 
     def unusable(self, path: str, fault: str) -> ApiError:
         """Return the error of an answer that is not what the API promises."""

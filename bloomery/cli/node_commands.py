@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, BinaryIO, Final, TextIO
@@ -260,6 +261,26 @@ def check_erasure(file: BinaryIO, public_key: TextIO) -> None:
             f"none of the {len(keys)} public keys has signed {file.name}, or it was changed"
         )
     click.echo(f"{file.name} is signed, and unchanged")
+
+
+@node.command()
+@NODE
+@click.option("--read-only", is_flag=True, help="Type nothing, whatever the keyboard sends.")
+@click.pass_obj
+def console(find: Find, node: str, read_only: bool) -> None:
+    """Open the serial console of a node; ~. at the begin of a line ends it, ~? helps."""
+    from bloomery.cli.console import Console, Session  # slow to import, and for this command alone
+
+    client, subpath = find(), f"/console?read_only={read_only}"
+    state = _get(client, node, "/ext", subpath)
+    if not state["console_enabled"]:
+        raise click.ClickException(f"the console of {node} is not enabled; {state['advice']}")
+    Session(
+        lambda: Console(client, f"/ext{path_of(node)}{subpath}"),
+        sys.stdin.buffer,
+        sys.stdout.buffer,
+        say=lambda message: click.echo(f"\r\n[{terminal.visible(message)}]\r", err=True),
+    ).run()
 
 
 # -------------------------------------------------------------------------------------- orders

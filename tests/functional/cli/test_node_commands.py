@@ -246,6 +246,17 @@ def test_orders_that_lose_something_ask_first(run: Run, line: str) -> None:
     assert "--yes goes on without asking" in result.stderr
 
 
+def test_a_console_that_is_not_enabled_is_refused_with_the_way_out(run: Run, api: Client) -> None:
+    create(api, "silent")
+    refused = run("node console silent")
+    way = "enable it: baremetal node console enable silent"
+    assert refused.stderr == f"Error: the console of silent is not enabled; {way}\n"
+    assert refused.exit_code == 1
+    gone = run("node console nobody --read-only")
+    assert "cannot find a node called nobody" in gone.stderr
+    api.delete("/v1/nodes/silent")
+
+
 def test_the_log_of_the_bmc_is_printed_with_the_doubt_in_its_clock(
     run: Run, api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
