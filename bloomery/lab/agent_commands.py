@@ -14,7 +14,10 @@ import base64
 import gzip
 import threading
 import uuid
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:  # it needs cryptography
+    from bloomery.lab.tpm import SoftwareTpm
 
 Json = dict[str, Any]
 RUNNING: Final = "RUNNING"
@@ -49,6 +52,7 @@ class Commands:
         self.logs = gzip.compress(b"journal")
         self.partitions: Json = {"root uuid": "r-1", "efi system partition uuid": "e-1"}
         self.inventory: Json = {"interfaces": []}
+        self.tpm: SoftwareTpm | None = None  # with one, it has the plug-in bloomery_attestation
         self.mutex = threading.Lock()
 
     def boot(self) -> None:
@@ -74,6 +78,12 @@ class Commands:
             error = {"type": "Error", "code": 500, "message": message}
             return {"command_status": "FAILED", "command_error": error}
         result: Json = {"result": name}
+        if self.tpm is not None and f"attest.{name}" in self.params:
+            try:
+                result = self.tpm.run(name, self.params[f"attest.{name}"])
+            except ValueError as exc:
+                error = {"type": "Error", "code": 500, "message": str(exc)}
+                return {"command_status": "FAILED", "command_error": error}
         if name.startswith("execute_") and name.endswith("_step"):
             phase = name.split("_")[1]
             ran = self.params[f"{phase}.{name}"]["step"]
@@ -85,6 +95,9 @@ class Commands:
         with self.mutex:
             if self.running is not None:
                 return 409, {"faultcode": "Client", "faultstring": "Agent is busy"}
+            if name.startswith("attest.") and self.tpm is None:
+                fault = "Extension with id attest not found."
+                return 404, {"faultcode": "Client", "faultstring": fault}
             self.params[name] = params
             short = name.rpartition(".")[2]
             result: Json | None = None  # of commands that end at once
