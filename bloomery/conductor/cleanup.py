@@ -113,7 +113,7 @@ def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
 
 _AGENT: Final[tuple[str, ...]] = (
     "agent_secret_token", "agent_secret_token_pregenerated", "agent_url", "agent_verify_ca",
-    "agent_status", "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER,
+    "agent_status", "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER, agents.ATTESTED,
 )  # fmt: skip
 _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",

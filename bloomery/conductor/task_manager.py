@@ -72,7 +72,7 @@ _TOKEN: Final = nodes.AGENT_TOKEN
 _PREGENERATED: Final = nodes.KERNEL_HAS_TOKEN
 _OF_SESSION: Final = (  # of an agent
     "agent_url", "agent_verify_ca", "agent_start_attempted", "agent_status",
-    "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER,
+    "agent_status_message", agents.LOOKED_UP, agents.TOKEN_TAKER, agents.ATTESTED,
 )  # fmt: skip
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)

@@ -73,6 +73,17 @@ class Agent:
     deploy_logs_local_size: int = option(
         1024, "MiB of all logs of ramdisks in the folder; the oldest are removed", least=1
     )
+    require_attestation: bool = option(
+        False,
+        "let each node's agent prove by a TPM what it has booted, before disks are cleaned and "
+        "images are written; false: those of nodes with attestation_ek in driver_info",
+    )
+    attestation_digests: str | None = option(
+        None,
+        "file of further SHA-256 digests that a boot may measure, as sha256sum prints them: of "
+        "boot loaders and their parts; unset: those of kernel, ramdisk and bootloader alone",
+        sample="/etc/bloomery/attestation-digests",
+    )
     tls_minimum_version: str = option("1.3", "oldest TLS version that agents offer on their API")
     tls_ciphers: str | None = option(
         None, "cipher suites that agents offer on their API; unset: the agent's own"

@@ -459,9 +459,11 @@ class Boot(Interface):
     ``capabilities``, for deploy interfaces: ``ramdisk_boot`` (a persistent ISO),
     ``ramdisk_boot_configdrive``, ``iscsi_volume_boot``, ``pxe_boot``, ``ipxe_boot``.  Deploy and
     rescue interfaces call the methods within a step; each but ``check_machine`` may return Again.
+    ``is_measured``: it notes what GRUB measures of the agent's boot (``agent_boot.measurements``).
     """
 
     kind = "boot"
+    is_measured: ClassVar[bool] = False
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
     def check_machine(self, task: DriverTask) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import urllib.parse
 from collections.abc import Mapping
 from typing import BinaryIO, ClassVar, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
 from bloomery.drivers import base, boot_rules, secure_boot, substeps
-from bloomery.drivers.agent_boot import cache, parameters, scripts, sources
+from bloomery.drivers.agent_boot import cache, measurements, parameters, scripts, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.agent_boot.publication import Publication
@@ -130,11 +131,15 @@ class NetworkBoot(base.Boot):
             kernel = self._publish_copy(task, boot_files.KERNEL, files[0])
             ramdisk = self._publish_copy(task, boot_files.RAMDISK, files[1])
         loader, limit_s = self.loader, self.conf.pxe.ipxe_timeout
-        script = loader.agent_script(kernel, ramdisk, line, limit_s).encode("ascii")
-        url = self._publication.publish(task, loader.kind, lambda out: out.write(script))
+        script = loader.agent_script(kernel, ramdisk, line, limit_s)
+        url = self._publication.publish(task, loader.kind, lambda out: out.write(script.encode()))
         links = [loader.link(mac) for mac in _macs(task)]
         self._write_entry(self._publication.base_url())
         self._publication.lead(links, url)
+        if self.is_measured:
+            entry = loader.entry_script(self._publication.base_url(), None)
+            texts = {"the machine's script": script, f"the entry script {loader.entry}": entry}
+            measurements.note(task, urllib.parse.urlsplit(kernel).path, line, texts)
         return None
 
     def _write_entry(self, base_url: str) -> None:
@@ -182,6 +187,7 @@ class PxeBoot(NetworkBoot):
     """Signed GRUB, for sites with secure boot."""
 
     capabilities = frozenset({"pxe_boot"})
+    is_measured = True
     loader = scripts.GRUB
 
 

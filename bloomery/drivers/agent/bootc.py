@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors, parsing, secrets
-from bloomery.drivers import autodetect, base, secure_boot, steps
+from bloomery.drivers import autodetect, base, secure_boot, steps, substeps
 from bloomery.drivers.agent import commands, image, oci
 from bloomery.drivers.agent.deploy import CustomAgentDeploy
 from bloomery.model.node import Node
@@ -93,6 +93,14 @@ class BootcDeploy(CustomAgentDeploy):
     @steps.deploy_step(priority=80, resumable=True)
     def execute_bootc_install(self, task: base.DriverTask) -> Outcome:
         """Have the agent pull and install the container, and write the config drive."""
+        return substeps.run_in_order(
+            task,
+            "agent_bootc",
+            lambda: self.attestation.ensure(task),
+            lambda: self._install(task),
+        )
+
+    def _install(self, task: base.DriverTask) -> Outcome:
         info = task.opened(task.node.instance_info)
         source, secret = str(info["image_source"]), image.pull_secret(task)
         login = oci.login_of(self.conf.oci, oci.parse(source).registry, secret)

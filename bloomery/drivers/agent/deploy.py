@@ -17,6 +17,7 @@ from bloomery.conf import Conf
 from bloomery.drivers import autodetect, base, secure_boot, steps, substeps
 from bloomery.drivers.agent import (
     agent_steps,
+    attestation,
     client,
     commands,
     erasure,
@@ -55,31 +56,37 @@ class CustomAgentDeploy(base.Deploy):
     def __init__(self, conf: Conf) -> None:
         super().__init__(conf)
         self._logs = logs.RamdiskLogs(conf)
+        self.attestation = attestation.Attestation(conf)
 
     def get_properties(self) -> dict[str, str]:
         return {
             client.CERTIFICATE: "How an agent that shows no certificate is trusted: True, False, "
             "or a file of CAs. Optional.",
             _BY_BMC: "True: the BMC cuts power after the agent has synced the disks. Optional.",
+            **attestation.PROPERTIES,
         }
 
     def validate(self, task: base.DriverTask) -> None:
         """Raise unless an agent can boot."""
         task.driver.boot.validate_ramdisk(task)
         secure_boot.check(task)
+        self.attestation.check(task)
 
     def expects_steps(self, node: Node, phase: str) -> bool:
         return not agent_steps.are_cached(node, phase)
 
     def agent_steps(self, node: Node, phase: str) -> list[Step]:
-        """Return the agent's own steps."""
-        return agent_steps.list_steps(node, phase, self.conf)
+        """Return the agent's own steps, and those of its attestation."""
+        proofs = self.attestation.list_steps(node, phase)
+        return proofs + agent_steps.list_steps(node, phase, self.conf)
 
     def run_step(self, task: base.DriverTask, step: Step) -> Outcome:
         """Run a step of this class, or one of the agent's."""
         phase, name = agent_steps.phase_of(task), step.step
         if phase is None or name in {own.step for own in self.steps(phase)}:
             outcome = super().run_step(task, step)
+        elif name in attestation.STEPS:
+            outcome = self.attestation.run(task, step)
         elif name in erasure.STEPS:
             outcome = erasure.run(task, self.conf, step, phase)
         else:
@@ -273,7 +280,9 @@ class AgentDeploy(CustomAgentDeploy):
     @steps.deploy_step(priority=80, resumable=True)
     def write_image(self, task: base.DriverTask) -> Outcome:
         """Have the agent write the image and the config drive."""
-        parts: list[substeps.Substep] = [lambda: self._write(task)]
+        parts: list[substeps.Substep] = [
+            lambda: self.attestation.ensure(task), lambda: self._write(task),
+        ]  # fmt: skip
         if image.is_partition(task.node.instance_info):
             note = functools.partial(self._note_partitions, task)
             parts.append(lambda: commands.with_retries(task, self.conf, note))

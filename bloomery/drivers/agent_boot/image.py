@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 from bloomery.conf.default import Default
 from bloomery.drivers.agent_boot import parameters
 
+KERNEL: Final = "/vmlinuz"  # its path on the CD
 _PIECE: Final = 1 << 20
 _LABEL: Final = "VMEDIA_BOOT_ISO"  # agents recognise the CD by it
 _DRIVE_LABEL: Final = "config-2"  # or by that of a config drive
@@ -83,7 +84,7 @@ def write(contents: Contents, out: BinaryIO) -> None:
         interchange_level=3, rock_ridge="1.09", vol_ident=_DRIVE_LABEL if contents.files else _LABEL
     )
     tree = _Tree(iso)
-    tree.add("vmlinuz", contents.kernel)
+    tree.add(KERNEL.strip("/"), contents.kernel)
     tree.add("initrd", contents.ramdisk)
     for path, text in contents.files.items():
         tree.add_text(path, text)
@@ -94,22 +95,26 @@ def write(contents: Contents, out: BinaryIO) -> None:
         tree.add_text(
             "isolinux/isolinux.cfg",
             "default agent\nprompt 0\nlabel agent\n"
-            f"  kernel /vmlinuz\n  append initrd=/initrd {contents.command_line}\n",
+            f"  kernel {KERNEL}\n  append initrd=/initrd {contents.command_line}\n",
         )
         tree.boot("isolinux/isolinux.bin", boot_load_size=_ISOLINUX_SECTORS, boot_info_table=True)
     if contents.bootloader is not None:
         tree.add("efiboot.img", contents.bootloader)
-        tree.add_text(
-            contents.grub_config.strip("/"),
-            "set timeout=0\nmenuentry 'agent' {\n"
-            f"  linux /vmlinuz {parameters.quoted_for_grub(contents.command_line)}\n"
-            "  initrd /initrd\n}\n",
-        )
+        tree.add_text(contents.grub_config.strip("/"), grub_config(contents.command_line))
         sectors = -(-_size(contents.bootloader) // _SECTOR)  # 0: up to the end of the CD
         load_size = sectors if sectors <= _MOST_SECTORS else 0
         tree.boot("efiboot.img", boot_load_size=load_size, platform_id=_EFI, efi=True)
     iso.write_fp(out, blocksize=_PIECE)
     iso.close()
+
+
+def grub_config(command_line: str) -> str:
+    """Return the configuration of GRUB that boots kernel and ramdisk of the CD."""
+    return (
+        "set timeout=0\nmenuentry 'agent' {\n"
+        f"  linux {KERNEL} {parameters.quoted_for_grub(command_line)}\n"
+        "  initrd /initrd\n}\n"
+    )
 
 
 class _Tree:

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from bloomery import boot_files, errors
 from bloomery.conf import Conf
-from bloomery.drivers.agent_boot import cache, image, parameters, publication, sources
+from bloomery.drivers.agent_boot import cache, image, measurements, parameters, publication, sources
 from bloomery.drivers.agent_boot.cache import BeingFetched, FileCache
 from bloomery.drivers.agent_boot.http_client import HttpClient
 from bloomery.drivers.base import DriverTask
@@ -101,6 +101,8 @@ class AgentIsos:
                 files=files if node.network_data else {},
             )  # fmt: skip
             self._publication.publish(task, boot_files.ISO, lambda out: image.write(contents, out))
+        scripts = {"the CD's grub.cfg": image.grub_config(line)}
+        measurements.note(task, image.KERNEL, line, scripts)
         return None
 
     def _external_url(self, task: DriverTask) -> str | None:

@@ -47,7 +47,12 @@ def command_line(
 
 def quoted_for_grub(line: str) -> str:
     """Return the command line with each word quoted for GRUB's shell."""
-    return " ".join("'" + text.replace('"', "") + "'" for text in _TOKEN.findall(line))
+    return " ".join(f"'{word}'" for word in grub_words(line))
+
+
+def grub_words(line: str) -> list[str]:
+    """Return the words of a command line without the double quotes around their spaces."""
+    return [text.replace('"', "") for text in _TOKEN.findall(line)]
 
 
 def boot_interface(task: DriverTask) -> dict[str, str]:

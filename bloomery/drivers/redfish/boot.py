@@ -27,6 +27,7 @@ _POST_TRIES: Final = "redfish_post"  # in driver_internal_info
 class IsoBoot(RedfishInterface, base.Boot):
     """Boots an ISO from ``device``."""
 
+    is_measured = True
     device: ClassVar[str]
     agent_params: ClassVar[Mapping[str, str]] = {}  # kernel parameters of each agent
 

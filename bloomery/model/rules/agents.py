@@ -11,6 +11,7 @@ from bloomery.model.rules import idents
 
 LAST_HEARTBEAT: Final = "agent_last_heartbeat"  # in driver_internal_info
 LOOKED_UP: Final = "agent_looked_up"  # in driver_internal_info: an agent found its node
+ATTESTED: Final = "agent_attested"  # in driver_internal_info: it has proved what it has booted
 BOOT_RETRIES: Final = "agent_boot_retries"  # in driver_internal_info: {"count", "last", "since"}
 TOKEN_TAKER: Final = "agent_token_given_to"  # noqa: S105  a key: the address of the lookup
 STATUSES: Final = ("start", "end", "error")

@@ -46,18 +46,28 @@ class Ramdisk:
     def live(self) -> None:
         """Do what an agent does next, if its machine runs it and its node waits."""
         boots = self.machine.system.happened.count("power is On")
-        if self.machine.system.booted.get("image") != AGENT or self.machine.system.power != "On":
+        image = self.machine.system.booted.get("image")
+        if not self.runs(image) or self.machine.system.power != "On":
             return
         if boots != self.boots:
             self.boots = boots
             self.server.boot()
+            self.begin_boot(str(image))
             self.agent.look_up()
-            self.server.token = self.agent.config["agent_token"]
+            self.server.token = self.agent.token
         elif self.server.running is not None and self.server.told[-1:] == ["standby.power_off"]:
             self.machine.system.reset("ForceOff")
             return
         self.server.finish()
         self.call()
+
+    def runs(self, image: str | None) -> bool:
+        """Return whether the image that the machine has booted is the agent's."""
+        return image == AGENT
+
+    def begin_boot(self, image: str) -> None:
+        """Read the kernel's command line, of which a ready image has none."""
+        self.agent.boot("")
 
     def begin(self) -> None:
         """Count commands and changes of power from here on."""
