@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 129_954,  # serial consoles, firmware by policy, proofs of boots
-    "lines of the tests": 147_851,  # serial consoles, and what came before, proofs of boots
+    "lines of the tests": 147_871,  # serial consoles, and what came before, proofs of boots
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8887,  # serial consoles, and what came before
     "lines of bloomery/cli": 11_014,  # serial consoles, firmware by policy

@@ -145,9 +145,29 @@ def test_an_order_of_many_names_its_loss_and_asks_for_the_count(window, service,
     window.fill("To confirm, type the number of nodes: 2", "2")
     window.click("Provide")
     window.see("Provide, 2 nodes: 2 done")
+    assert "selected" not in window.main(), "a second click would erase them again"
     states = {each["provision_state"] for each in service.api("GET", "/v1/nodes")["nodes"]
               if (each["name"] or "").startswith("bulk-")}  # fmt: skip
     assert states == {"available"}
+
+
+def test_an_order_of_many_shows_all_that_it_hits_and_whom_it_leaves_out(
+    window, service, make
+) -> None:
+    for number in range(30):
+        make(f"hit-{number}", properties={"rack": f"r{number % 2}"})
+    service.api("PUT", f"/v1/nodes/{make('hit-out')}/states/provision", {"target": "manage"})
+    window.open("/nodes?q=hit-")
+    window.see("manageable 1", ".chips")
+    window.click("Select all nodes shown")
+    window.see("31 selected")
+    window.click("Manage (30)")
+    window.see("rack r0, enroll: 15", "dialog")
+    shown = window.text("dialog .names")
+    assert all(f"hit-{number}" in shown for number in range(30))
+    window.click("1 of the selection is left out: the state refuses it")
+    window.see("manageable: 1 hit-out", "dialog details")
+    window.click("Cancel")
 
 
 def test_what_was_refused_is_said_and_ordered_again(window, service, make) -> None:

@@ -96,8 +96,8 @@ export const actionOf = key => actions().find(each => each.key === key)
 // ------------------------------------------------------------------------------------ orders
 
 // Order of one or many: ask for what the action needs and say what is lost.  `progress` is told of
-// each machine; without it a refusal is shown where the order was given.
-export async function order(action, chosen, progress) {
+// each machine; without it a refusal is shown where the order was given.  `leftOut`: selected, and not ordered.
+export async function order(action, chosen, progress, leftOut = []) {
   const needsDialog = progress || action.form || action.losesData || action.asks
   if (!needsDialog) return attempt(() => action.send(chosen[0]), `${action.label}: ordered of ${nameOf(chosen[0])}`)
   let answers
@@ -107,7 +107,9 @@ export async function order(action, chosen, progress) {
     typed: action.losesData ? {label: `To confirm, type${isOne ? '' : ' the number of nodes:'}`, text: isOne ? nameOf(first) : String(chosen.length)} : undefined,
     body: [
       action.loss && h(action.losesData ? 'p.notice.loss' : 'p.notice', {}, action.losesData && h('strong', {}, 'Data is lost. '), action.loss),
-      !isOne && h('ul.names', {}, chosen.slice(0, 100).map(row => h('li', {}, nameOf(row))), chosen.length > 100 && h('li', {}, `and ${chosen.length - 100} more`)),
+      !isOne && h('div.names', {tabIndex: 0, role: 'group', ariaLabel: 'Nodes that are ordered'}, grouped(chosen, row => `${row.rack ? `rack ${row.rack}` : 'no rack'}, ${row.provision_state}`)),
+      leftOut.length > 0 && h('details', {}, h('summary', {}, `${leftOut.length} of the selection ${leftOut.length === 1 ? 'is' : 'are'} left out: the state refuses it`),
+        h('div.names', {tabIndex: 0, role: 'group', ariaLabel: 'Nodes that are left out'}, grouped(leftOut, row => [row.provision_state, row.power_state, row.maintenance && 'maintenance'].filter(Boolean).join(', ')))),
       action.form?.(first),
     ],
     preview: form => [h('p.muted', {}, isOne ? 'The same from a shell:' : 'The same from a shell, for the first:'), action.commands(first, form).map(copyable)],
@@ -115,6 +117,9 @@ export async function order(action, chosen, progress) {
   })
   if (confirmed && progress) await sendAll(action, chosen, answers, progress)
 }
+
+const grouped = (list, placeOf) => [...Map.groupBy(list, placeOf)].map(([place, group]) =>
+  [h('h3', {}, `${place}: ${group.length.toLocaleString()}`), h('p', {}, group.map(nameOf).join(', '))])
 
 export const nameOf = row => row.name ?? row.uuid
 

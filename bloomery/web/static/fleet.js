@@ -179,7 +179,7 @@ export async function page({root, query, signal}) {
         actions().map(action => {
           const fitting = selected.filter(action.fits)
           return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {disabled: !action.allowed(),
-            title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting)},
+            title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting, selected.filter(row => !fitting.includes(row)))},
             action.label, fitting.length < selected.length && ` (${fitting.length})`)
         }),
         h('button.quiet', {onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
@@ -214,11 +214,12 @@ export async function page({root, query, signal}) {
     redraw()
   }
 
-  async function orderOf(action, selected) {
+  async function orderOf(action, selected, leftOut) {
     outcomes.clear()
     Object.assign(outcomes, {action, isOpen: true})
-    await order(action, selected, note)
+    await order(action, selected, note, leftOut)
     if (outcomes.size) announce(`${action.label}: ordered of ${outcomes.size} nodes`)
+    if (outcomes.size && action.losesData) { chosen.clear(); table.redraw() }  // a second click would hit them again
     drawBulk()
   }
 
