@@ -22,6 +22,7 @@ from bloomery.model import architectures
 
 _IPXE, _GRUB = _LOADERS = ("ipxe", "grub")
 _PATH: Final = re.compile(r"/[!-~]*")
+_URL: Final = re.compile(r"https?://[!-~]+")
 _FILE: Final = re.compile(r"[!-~]+")
 _ODD: Final = re.compile(r"[,\"#\\]")  # dnsmasq would act on them
 _EFI: Final = ("efi", architectures.X86_64, (7, 9, 16))
@@ -62,6 +63,12 @@ def _check_range(_ctx: click.Context, _param: click.Parameter, text: str | None)
     return f"{first},{last}"
 
 
+def _check_http_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
+    if url is not None and (_ODD.search(url) or not _URL.fullmatch(url)):
+        raise click.BadParameter("write an http or https URL, as in http://192.0.2.1/loaders")
+    return url and url.rstrip("/")
+
+
 @dhcp.command(name="print")
 @click.option(
     "--loader", type=click.Choice(_LOADERS), default=_IPXE, show_default=True,
@@ -79,10 +86,15 @@ def _check_range(_ctx: click.Context, _param: click.Parameter, text: str | None)
     "--hosts-dir", metavar="DIR", callback=_check_path,
     help="Answer only the machines that bloomery dhcp hosts writes there.",
 )  # fmt: skip
+@click.option(
+    "--http-url", metavar="URL", callback=_check_http_url,
+    help="The folder of the loader's files on a web server, for firmware that boots by HTTP.",
+)  # fmt: skip
 @options.config_file
 def print_(
     loader: str,
     tftp_root: str,
+    http_url: str | None,
     addresses: str | None,
     hosts_dir: str | None,
     config_files: tuple[str, ...],
@@ -100,13 +112,14 @@ def print_(
     bios, x86, arm = _list_files(settings.pxe, loader)
     _warn_of_other_architectures(Path(tftp_root), {x86: _EFI[1], arm: _ARM[1]})
     parts = urllib.parse.urlsplit(base_url)
+    tftp = "" if http_url is None else "tag:!http,"
     if loader == _IPXE:
         boots = [
             "dhcp-match=set:ipxe,175",
             *matches,
             f"dhcp-boot=tag:!ipxe,tag:!efi,tag:!arm64,{bios}",
-            f"dhcp-boot=tag:!ipxe,tag:efi,{x86}",
-            f"dhcp-boot=tag:!ipxe,tag:arm64,{arm}",
+            f"dhcp-boot=tag:!ipxe,{tftp}tag:efi,{x86}",
+            f"dhcp-boot=tag:!ipxe,{tftp}tag:arm64,{arm}",
             f"dhcp-boot=tag:ipxe,{base_url}/{boot_files.IPXE_ENTRY}",
         ]
     else:
@@ -117,7 +130,15 @@ def print_(
                 f"#   set root=(http,{parts.netloc})",
                 f"#   configfile {parts.path}/{boot_files.GRUB_ENTRY}",
             ]
-        boots += [*matches, f"dhcp-boot=tag:efi,{x86}", f"dhcp-boot=tag:arm64,{arm}"]
+        boots += [*matches, f"dhcp-boot={tftp}tag:efi,{x86}", f"dhcp-boot={tftp}tag:arm64,{arm}"]
+    if http_url is not None:
+        firmware = "tag:!ipxe,tag:http" if loader == _IPXE else "tag:http"
+        boots += [
+            "dhcp-vendorclass=set:http,HTTPClient",
+            "dhcp-option-force=tag:http,60,HTTPClient",
+            f"dhcp-boot={firmware},tag:!arm64,{http_url}/{x86}",
+            f"dhcp-boot={firmware},tag:arm64,{http_url}/{arm}",
+        ]
     lines = [
         *((f"dhcp-range={addresses}",) if addresses else _NO_RANGE),
         *((f"dhcp-hostsdir={hosts_dir}", "dhcp-ignore=tag:!known") if hosts_dir else ()),

@@ -34,6 +34,16 @@ def settings(result: Result) -> list[str]:
     return [line for line in result.stdout.splitlines() if not line.startswith("#")]
 
 
+def handed_out(lines: list[str], tags: set[str]) -> list[str]:
+    """Return the files of the lines that fit a machine with these tags."""
+    boots = [line.removeprefix("dhcp-boot=").split(",") for line in lines if "dhcp-boot" in line]
+    return [
+        file
+        for *wanted, file in boots
+        if all((tag[5:] not in tags) if "!" in tag else (tag[4:] in tags) for tag in wanted)
+    ]
+
+
 @pytest.mark.parametrize("loader", ["ipxe", "grub"])
 def test_the_lines_are_those_of_the_page(tmp_path: Path, loader: str) -> None:
     blocks = re.findall(r"```\n(\s+dhcp-range=.*?)```", PAGE.read_text(), re.DOTALL)
@@ -61,14 +71,7 @@ def test_each_firmware_gets_a_loader_of_its_kind(
         lines = settings(run(tmp_path, "--loader", loader, RANGE))
         match = re.compile(rf"dhcp-match=set:(\w+),option:client-arch,{arch}")
         tags = {found[1] for line in lines if (found := match.fullmatch(line))}
-        boots = [
-            line.removeprefix("dhcp-boot=").split(",") for line in lines if "dhcp-boot" in line
-        ]
-        files = [
-            file
-            for *wanted, file in boots
-            if all((tag[5:] not in tags) if "!" in tag else (tag[4:] in tags) for tag in wanted)
-        ]
+        files = handed_out(lines, tags)
         assert files == ([file] if file else [])
 
 
@@ -80,6 +83,23 @@ def test_a_web_server_hands_out_the_scripts_where_there_is_one(tmp_path: Path) -
     assert "# GRUB cannot fetch https://web.test/bm:" in grub
     grub = run(tmp_path, "--loader", "grub", options=options.replace("https", "http")).stdout
     assert "#   set root=(http,web.test)\n#   configfile /bm/grub.cfg\n" in grub
+
+
+@pytest.mark.parametrize("loader", ["ipxe", "grub"])
+def test_firmware_that_boots_by_http_gets_an_address_alone(tmp_path: Path, loader: str) -> None:
+    blocks = re.findall(r"```\n(\s+dhcp-vendorclass.*?)```", PAGE.read_text(), re.DOTALL)
+    words = ["--loader", loader, "--http-url", "http://192.0.2.1/"]
+    printed = settings(run(tmp_path, RANGE, *words))
+    assert set(blocks[loader == "grub"].split()) < {*printed}
+    x86, arm = {
+        "ipxe": ("snponly.efi", "snponly-arm64.efi"),
+        "grub": ("bootx64.efi", "bootaa64.efi"),
+    }[loader]
+    for tags, file in (
+        ({"efi", "http"}, f"http://192.0.2.1/{x86}"), ({"arm64", "http"}, f"http://192.0.2.1/{arm}"),
+        ({"efi"}, x86), ({"arm64"}, arm),
+    ):  # fmt: skip
+        assert handed_out(printed, tags) == [file]
 
 
 def test_the_options_name_the_files(tmp_path: Path) -> None:
@@ -133,6 +153,9 @@ def test_machines_that_are_not_enrolled_get_no_answer(tmp_path: Path) -> None:
         (["--tftp-root", "/srv/a b"], "absolute path"),
         (["--hosts-dir", "/srv\nuser=root"], "absolute path"),
         (["--hosts-dir", "/srv/a,b"], "absolute path"),
+        (["--http-url", "ftp://192.0.2.1"], "http or https URL"),
+        (["--http-url", "http://192.0.2.1/a,b"], "http or https URL"),
+        (["--http-url", "http://192.0.2.1/ b"], "http or https URL"),
     ],
 )
 def test_what_dnsmasq_would_misread_is_refused(
@@ -154,7 +177,7 @@ def test_a_site_without_an_address_is_told_which_options_to_set(tmp_path: Path) 
 @pytest.mark.parametrize("loader", ["ipxe", "grub"])
 @pytest.mark.parametrize("has_hosts", [False, True])
 def test_dnsmasq_understands_the_lines(tmp_path: Path, loader: str, has_hosts: bool) -> None:
-    hosts = ["--hosts-dir", str(tmp_path)] if has_hosts else []
+    hosts = ["--hosts-dir", str(tmp_path), "--http-url", "http://web.test"] if has_hosts else []
     printed = run(tmp_path, "--loader", loader, RANGE, *hosts).stdout
     for text, understood in ((printed, True), (printed.replace("dhcp-boot", "dhcp-root"), False)):
         file = tmp_path / "dnsmasq.conf"
