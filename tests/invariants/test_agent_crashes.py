@@ -25,7 +25,8 @@ from bloomery.conf.agent import Deploy
 from bloomery.db import hardware, rows
 from bloomery.drivers import base, substeps
 from bloomery.drivers.agent import ramdisk
-from bloomery.drivers.agent.deploy import AgentDeploy
+from bloomery.drivers.agent.bootc import BootcDeploy
+from bloomery.drivers.agent.deploy import AgentDeploy, CustomAgentDeploy
 from bloomery.drivers.agent.raid import AgentRaid
 from bloomery.drivers.agent.rescue import AgentRescue
 from bloomery.drivers.fake.hardware import FakeBoot
@@ -75,9 +76,10 @@ FAST = [*TOLD[:3], *TOLD[4:7], *TOLD[8:]]  # the agent that has built RAID clean
 TOLD_RUNNING = [
     "boot", "service.get_service_steps", "service.execute_service_step", *TOLD[7:], *TOLD[3:7],
 ]  # fmt: skip
+TOLD_CONTAINER = [*TOLD[3:9], "standby.execute_bootc_install", TOLD[-1]]
 ONCE = (
     "clean.execute_clean_step", "service.execute_service_step", "standby.prepare_image",
-    "image.install_bootloader", TOLD_IN_RESCUE[1],
+    "standby.execute_bootc_install", "image.install_bootloader", TOLD_IN_RESCUE[1],
 )  # fmt: skip
 
 
@@ -88,6 +90,7 @@ class Kind(NamedTuple):
     fast: bool
     told: list[str]
     lost_boots: int = 0  # each boot is lost once
+    deploy: type[CustomAgentDeploy] = AgentDeploy
 
     @property
     def builds_raid(self) -> bool:
@@ -101,14 +104,16 @@ KINDS = {
     "lost boots": Kind(
         (RUNNING[0], *RESCUED, LIFE[5]), False, [*TOLD_RUNNING[:3], *TOLD_IN_RESCUE, *TOLD[3:7]], 3
     ),
+    "container": Kind(ORDERS[1:], False, TOLD_CONTAINER, deploy=BootcDeploy),
 }
 BOOTS = {"ipxe": IpxeBoot, "pxe": PxeBoot, "redfish-https": RedfishHttps}
 CELLS = (
     ("slow", "booted"), ("slow", "fast track"), ("ipxe", "booted"), ("pxe", "fast track"),
-    ("redfish-https", "running"), ("ipxe", "lost boots"),
+    ("redfish-https", "running"), ("ipxe", "lost boots"), ("slow", "container"),
 )  # fmt: skip
 MAC = "52:54:00:00:00:77"
 MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
+CONTAINER = {"image_source": "oci://images.test/os:1", "image_pull_secret": "puller:hush"}
 INSTANCE = {"image_source": "http://images.test/os.raw", "image_checksum": "ab" * 32}
 
 
@@ -128,9 +133,11 @@ class SlowBoot(FakeBoot):
 class Directed(Script):
     """Fake hardware whose deploy interface is ``direct``, and which boots by ``boots_by``."""
 
-    def __init__(self, folder: Path, boots_by: str) -> None:
+    def __init__(
+        self, folder: Path, boots_by: str, deploy: type[CustomAgentDeploy] = AgentDeploy
+    ) -> None:
         super().__init__()
-        self.folder, self.boots_by = folder, boots_by
+        self.folder, self.boots_by, self.deploy = folder, boots_by, deploy
 
     def registry(self, conf: Any = None) -> Registry:
         options = AgentOptions(
@@ -143,7 +150,7 @@ class Directed(Script):
         interface = BOOTS.get(self.boots_by)
         boot = interface(with_boot_files(conf, self.folder)) if interface else SlowBoot(conf)
         interfaces = found.interfaces | {
-            "boot": {"fake": boot}, "deploy": {"fake": AgentDeploy(boot.conf)},
+            "boot": {"fake": boot}, "deploy": {"fake": self.deploy(boot.conf)},
             "raid": {"fake": AgentRaid(conf)}, "rescue": {"fake": AgentRescue(conf)},
         }  # fmt: skip
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
@@ -173,7 +180,7 @@ class AgentLife(Life):
         self.server, self.http = server, str(path.parent / "http")
         self.has_files, self.lost_boots = boots_by in BOOTS, kind.lost_boots
         self.lost_token: Any = None
-        super().__init__(path, self.hardware(path.parent, boots_by), kind.orders)
+        super().__init__(path, self.hardware(path.parent, boots_by, kind.deploy), kind.orders)
         self.site.set(
             self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
             driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast}),
@@ -270,6 +277,7 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
     tmp_path: Path, server: AgentServer, fetched: dict[str, Any], boots_by: str, name: str
 ) -> None:
     kind, instance = KINDS[name], fetched if boots_by == "ipxe" else INSTANCE
+    instance = CONTAINER if kind.deploy is BootcDeploy else instance
     with Rack(1) as rack:
         bmc = rack.machines[0]
         more = (server, boots_by, kind, bmc, instance)

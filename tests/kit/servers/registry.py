@@ -43,7 +43,7 @@ class Registry:
     def push(self, name: str, *layers: bytes, tag: str | None = None) -> str:
         """Store an artefact; return the digest of its manifest."""
         described = [{"digest": self._store(f"{name}/blobs", each)} for each in layers]
-        return self._put(name, MANIFEST, {"layers": described}, tag)
+        return self.put(name, MANIFEST, {"layers": described}, tag)
 
     def push_container(self, name: str, architecture: str = "amd64", tag: str | None = None) -> str:
         """Store a container of two layers; return the digest of its manifest."""
@@ -53,12 +53,13 @@ class Registry:
             {"mediaType": LAYER, "digest": self._store(f"{name}/blobs", each)}
             for each in (b"base", b"more")
         ]
-        return self._put(name, MANIFEST, {"config": described, "layers": layers}, tag)
+        return self.put(name, MANIFEST, {"config": described, "layers": layers}, tag)
 
     def push_index(self, name: str, manifests: Sequence[Json], tag: str) -> str:
-        return self._put(name, INDEX, {"manifests": list(manifests)}, tag)
+        return self.put(name, INDEX, {"manifests": list(manifests)}, tag)
 
-    def _put(self, name: str, kind: str, document: Json, tag: str | None) -> str:
+    def put(self, name: str, kind: str, document: Json, tag: str | None) -> str:
+        """Store a manifest or an index; return its digest."""
         body = json.dumps({"schemaVersion": 2, "mediaType": kind} | document).encode()
         if tag is not None:
             self.documents[f"/v2/{name}/manifests/{tag}"] = (kind, body)

@@ -16,6 +16,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.agent import Oci
 from bloomery.drivers.agent import image, oci
+from bloomery.drivers.agent_boot.http_client import HttpClient
 from tests.kit.machines import images
 from tests.kit.machines.driver_task import FakeTask
 from tests.kit.servers import registry, web
@@ -119,6 +120,71 @@ def test_the_architecture_and_the_type_of_disk_choose_an_image_of_an_index(
 def test_the_only_image_of_an_index_needs_no_description(conf: Conf, server: Registry) -> None:
     server.push_index("os", [of(server.push("os", images.RAW))], tag="12")
     assert content_of(conf, publish(conf, node(server.url("os:12")))) == images.RAW
+
+
+# ------------------------------------------------------------------------------------- containers
+
+
+def look(conf: Conf, url: str, arch: str | None) -> str:
+    wish = oci.Wish(arch=arch, disk_format=None, secret=None)
+    return oci.Registries(conf.oci, HttpClient(conf.default)).look(url, wish)
+
+
+def fill(server: Registry) -> None:
+    """Push images of each kind, under tags that say what they are."""
+    amd, arm = (server.push_container("os", arch) for arch in ("amd64", "arm64"))
+    server.push_container("os", "arm64", tag="arm")
+    server.push_index("os", [of(amd, "amd64"), of(arm, "arm64")], tag="both")
+    server.push_index("os", [of(arm, "arm64"), of(amd, "unknown")], tag="index-of-arm")
+    disks = [of(server.push("os", arch.encode()), arch) for arch in ("amd64", "arm64")]
+    server.push("os", b"disk", tag="disk")
+    server.push("os", b"disk", b"more", tag="two-layers")
+    server.push_index("os", disks, tag="disks")
+    config = {"config": {"mediaType": registry.CONFIG, "digest": "sha256:" + "0" * 64}}
+    layer = {"mediaType": "application/octet-stream", "digest": "sha256:" + "0" * 64}
+    server.put("os", registry.MANIFEST, config | {"layers": [layer]}, "disk-with-a-config")
+    layers = [{"mediaType": registry.LAYER}] * 2
+    server.put("os", registry.MANIFEST, config | {"layers": layers}, "without-its-config")
+    server.put("os", registry.MANIFEST, {"config": 7, "layers": ["odd", 8]}, "odd")
+
+
+@pytest.mark.parametrize(
+    ("tag", "arch", "kind"),
+    [
+        ("arm", "aarch64", oci.CONTAINER),
+        ("arm", None, oci.CONTAINER),
+        ("arm", "x86_64", "it is for aarch64, and properties/cpu_arch is x86_64"),
+        ("both", "aarch64", oci.CONTAINER),
+        ("both", "x86_64", oci.CONTAINER),
+        ("both", None, oci.CONTAINER),  # the agent pulls that of its machine
+        ("both", "ppc64le", "cannot choose"),
+        ("index-of-arm", "x86_64", "cannot choose"),
+        ("disk", "x86_64", oci.DISK),
+        ("disk-with-a-config", "x86_64", oci.DISK),
+        ("two-layers", None, "it has 2 layers"),
+        ("disks", "aarch64", oci.DISK),
+        ("disks", None, "cannot choose"),
+        ("without-its-config", "x86_64", "the registry has no configuration of it"),
+        ("without-its-config", None, oci.CONTAINER),
+        ("odd", "x86_64", "it has 2 layers"),
+        ("none", "x86_64", "the registry answers HTTP 404"),
+    ],
+)
+def test_a_look_at_an_image_tells_disks_from_containers(
+    conf: Conf, server: Registry, tag: str, arch: str | None, kind: str
+) -> None:
+    fill(server)
+    if kind in (oci.DISK, oci.CONTAINER):
+        assert look(conf, server.url(f"os:{tag}"), arch) == kind
+        return
+    with pytest.raises(errors.StepFailure, match=kind):
+        look(conf, server.url(f"os:{tag}"), arch)
+
+
+def test_a_container_is_not_handed_out_as_the_image_of_a_disk(conf: Conf, server: Registry) -> None:
+    server.push_container("os", tag="1")
+    with pytest.raises(errors.StepFailure, match="a container, which deploy interface bootc"):
+        publish(conf, node(server.url("os:1")))
 
 
 # ----------------------------------------------------------------------------------------- logins
