@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 129_975,  # loaders by HTTP and lives with containers, serial consoles
-    "lines of the tests": 147_969,  # loaders by HTTP and lives with containers, serial consoles
+    "lines of the product": 129_984,  # loaders by HTTP and lives with containers, serial consoles
+    "lines of the tests": 148_037,  # loaders by HTTP and lives with containers, serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8887,  # serial consoles, and what came before
     "lines of bloomery/cli": 11_035,  # loaders by HTTP and lives with containers, serial consoles
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9621,  # firmware by policy
-    "lines of bloomery/drivers": 22_140,  # quotes of TPMs
+    "lines of bloomery/drivers": 22_149,  # quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 763,  # serial consoles, and what came before, proofs of boots
-    "functions": 8437,  # loaders by HTTP and lives with containers, serial consoles
+    "functions": 8438,  # loaders by HTTP and lives with containers, serial consoles
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 595,  # serial consoles, and what came before, proofs of boots
     "moves of get": 38,  # serial consoles, and what came before

@@ -191,11 +191,10 @@ def _smart_storage(system: Any) -> list[Json]:
     Source: HPE's iLO 4 (Oem.Hp) and iLO 5 (Oem.Hpe), SmartStorage; sizes are in MiB.
     """
     oem = system.json.get("Oem") or {}
-    own: Json = oem.get("Hpe") or oem.get("Hp") or {}
-    store = reading.follow(system, own.get("Links") or {}, "SmartStorage")
+    store = reading.follow(system, _hp_links(oem.get("Hpe") or oem.get("Hp") or {}), "SmartStorage")
     disks: list[Json] = []
-    for controller in reading.members(system, store.get("Links") or {}, "ArrayControllers"):
-        links = controller.get("Links") or {}
+    for controller in reading.members(system, _hp_links(store), "ArrayControllers"):
+        links = _hp_links(controller)
         logical = list(reading.members(system, links, "LogicalDrives"))
         disks += logical or reading.members(system, links, "PhysicalDrives")
     return [
@@ -210,6 +209,16 @@ def _smart_storage(system: Any) -> list[Json]:
         for disk in disks
         if isinstance(size_mib := disk.get("CapacityMiB"), int) and size_mib > 0
     ]
+
+
+def _hp_links(document: Json) -> Json:
+    """Return the links of HPE's own documents; those of an iLO 4 may have an href."""
+    links = document.get("Links") or document.get("links") or {}
+    return {
+        name: {"@odata.id": link.get("@odata.id") or link.get("href")}
+        for name, link in links.items()
+        if isinstance(link, dict)
+    }
 
 
 def _interfaces(system: Any) -> list[Json]:

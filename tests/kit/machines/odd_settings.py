@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from bloomery.conductor.sensor_board import list_leaks
 from tests.kit.machines.bmc_oddities import ODDITIES, SYSTEM, Json, Oddity, ignored, refusal, shows
 
 IRONIC: Final = "https://opendev.org/openstack/ironic/src/branch/master/releasenotes/notes/"
@@ -362,6 +363,8 @@ BOOT_SETTINGS: Final = (
     ),
 )
 
+ARRAY: Final = "/redfish/v1/Systems/1/SmartStorage/ArrayControllers/0"
+
 INSPECTION: Final = (
     *(
         Oddity(
@@ -530,6 +533,34 @@ INSPECTION: Final = (
         faults=(refusal(404, "Base.1.8.ResourceMissingAtURI", "missing", path=NIC),),
         reads=has_ports("02:aa:03:00:00:06"),
     ),
+    Oddity(
+        id="disks-in-smart-storage",
+        source="https://github.com/mrlhansen/idrac_exporter/issues/136",
+        bmc="Storage is empty, and SmartStorage has the disks (HPE iLO 5)",
+        operation="inspect and show",
+        model="hpe-ilo5",
+        reads=lambda read: read["properties"]["local_gb"] == 446,
+    ),
+    Oddity(
+        id="smart-storage-has-hrefs",
+        source="https://github.com/mrlhansen/idrac_exporter/issues/57",
+        bmc="SmartStorage has links with href in place of Links with @odata.id (HPE iLO 4)",
+        operation="inspect and show",
+        model="hpe-ilo5",
+        faults=(
+            shows(
+                r"(?i)/ArrayControllers/0/?$",
+                {
+                    "Links": None,
+                    "links": {
+                        "LogicalDrives": {"href": f"{ARRAY}/LogicalDrives/"},
+                        "PhysicalDrives": {"href": f"{ARRAY}/DiskDrives/"},
+                    },
+                },
+            ),
+        ),
+        reads=lambda read: read["properties"]["local_gb"] == 446,
+    ),
 )
 
 SENSORS: Final = (
@@ -551,6 +582,34 @@ SENSORS: Final = (
         reads=lambda read: (
             {name.partition("@")[0] for name in read["Temperature"]} == {"P1_TEMP", "P2_TEMP"}
         ),
+    ),
+    Oddity(
+        id="leak-detector-without-a-state",
+        source="DMTF DSP0268, LeakDetector: DetectorState is not required",
+        bmc="a leak detector has a Health and no DetectorState",
+        operation="read sensors",
+        machine={"detectors": ("Leak_0",)},
+        faults=(
+            shows(
+                "/LeakDetectors/",
+                {
+                    "DetectorState": None,
+                    "Status": {"Health": "Critical"},
+                },
+            ),
+        ),
+        reads=lambda read: len(list_leaks(read)) == 1,
+    ),
+    Oddity(
+        id="leak-detector-is-listed-and-missing",
+        source="DMTF DSP0266, members of collections",
+        bmc="the collection of leak detectors lists one that is a 404",
+        operation="read sensors",
+        machine={"detectors": ("Leak_0", "Leak_1")},
+        faults=(
+            refusal(404, "Base.1.8.ResourceMissingAtURI", "missing", path="/LeakDetectors/Leak_0$"),
+        ),
+        reads=lambda read: [name.partition("@")[0] for name in read["LeakDetector"]] == ["Leak_1"],
     ),
 )
 
@@ -649,6 +708,15 @@ POWER: Final = (
         machine={"resets": ("On", "ForceOff", "ForceRestart", "GracefulShutdown")},
         ends="failed",
         says="the BMC offers no GracefulRestart",
+    ),
+    Oddity(
+        id="system-is-pulled",
+        source="DMTF DSP0266, 404 for a resource that is gone",
+        bmc="GET of the system is 404, and of others is not: its tray was pulled",
+        operation="power on",
+        faults=(refusal(404, "Base.1.8.ResourceMissingAtURI", "missing", path=SYSTEM),),
+        ends="failed",
+        says="see whether its tray is in place",
     ),
 )
 
