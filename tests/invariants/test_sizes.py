@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 129_984,  # loaders by HTTP and lives with containers, serial consoles
-    "lines of the tests": 148_037,  # loaders by HTTP and lives with containers, serial consoles
+    "lines of the tests": 148_059,  # loaders by HTTP and lives with containers, serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8887,  # serial consoles, and what came before
     "lines of bloomery/cli": 11_035,  # loaders by HTTP and lives with containers, serial consoles

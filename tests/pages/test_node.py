@@ -293,6 +293,21 @@ def test_an_error_of_ten_thousand_characters_is_shown_shortened(
     set_row(state_dir, node, provision_state="enroll")
 
 
+def test_a_machine_says_first_which_one_it_is(window: Window, service, make) -> None:
+    show(window, "rack-1-u1")
+    info = service.api("GET", "/v1/nodes/rack-1-u1")["driver_info"]
+    window.see(f"BMC {info['redfish_address']}", ".facts")
+    window.see("MAC 52:54:", ".facts")
+    link = "return document.querySelector('.facts a[target=_blank]').getAttribute('href')"
+    assert window.driver.execute_script(link) == info["redfish_address"]
+    for name, address in (("href-1", "javascript:alert(1)"), ("href-2", 'x"onclick=alert(1)')):
+        make(name, driver_info={"redfish_address": address})
+        show(window, name)
+        window.see(f"BMC {address}", ".facts")
+        hrefs = "return [...document.querySelectorAll('.facts a')].map(each => each.href)"
+        assert window.driver.execute_script(hrefs) == []
+
+
 def test_each_part_has_a_tab(window: Window) -> None:
     show(window, "rack-1-u1", "hardware")
     window.see("52:54:", ".panel")
@@ -305,6 +320,13 @@ def test_each_part_has_a_tab(window: Window) -> None:
     wait_for(lambda: window.driver.execute_script(bars), "usual durations", timeout_s=PATIENCE_S)
     window.driver.execute_script("document.getElementById('tab-events').click()")
     window.see("node.provision_set")
+    window.click("States")
+    place = "return document.querySelector('.panel svg .here')?.textContent"
+    state_name = window.text("h1 + .badge")[1:]  # behind its sign
+    wait_for(
+        lambda: state_name in (window.driver.execute_script(place) or ""), state_name,
+        timeout_s=PATIENCE_S,
+    )  # fmt: skip
     window.click("JSON")
     window.see('"driver": "redfish"', ".panel")
     shown = json.loads(window.text(".panel pre"))

@@ -6,18 +6,19 @@ import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {edit} from './edit.js'
 import {badge, kindBadge, label} from './states.js'
+import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago, duration, lasting, now} from './time.js'
 
-const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', json: 'JSON'}
+const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', states: 'States', json: 'JSON'}
 
 export async function page({root, params, query, signal}) {
   const path = `nodes/${encodeURIComponent(params.node)}`
   const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), orders = h('section.actions', {ariaLabel: 'Orders'})
-  const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, events, json}, {query, signal})
-  const view = {node: null, why: null, filter: ''}
-  replace(root, head, h('div.columns', {}, why, h('section.card.flow', {ariaLabel: 'State diagram'}, diagram.element)), orders, tabs.list, tabs.panel)
+  const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, events, states: async () => diagram.element, json}, {query, signal})
+  const view = {node: null, why: null, row: null, filter: ''}
+  replace(root, head, why, orders, tabs.list, tabs.panel)
 
   async function read() {
     const [node, answer] = await Promise.all([get(`v1/${path}`, signal), get(`ext/v1/${path}/why`, signal)])
@@ -29,16 +30,26 @@ export async function page({root, params, query, signal}) {
     diagram.show(node.provision_state, answer.verbs, verb => order(actionOf(verb.target), [node]))
   }
 
+  // The BMC's address, as a link to its own pages where it has such.
+  function bmcOf({driver_info: info}) {
+    const [key, address] = Object.entries(info ?? {}).find(([name, value]) => /^[a-z]+_address$/.test(name) && typeof value === 'string') ?? []
+    if (!address) return null
+    const href = /^https?:\/\//.test(address) ? address : key === 'redfish_address' && /^[\w.:[\]-]+$/.test(address) ? `https://${address}` : null
+    return href ? h('a', {href, target: '_blank', rel: 'noreferrer'}, address) : address
+  }
+
   function drawHead() {
-    const {node} = view
+    const {node} = view, row = rows.get(node.uuid)
+    view.row = row
     replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), node.properties?.rack && [' / ', h('a', {href: `#/nodes?rack=${encodeURIComponent(node.properties.rack)}`}, node.properties.rack)]),
       h('div.row.title', {}, h('h1', {}, node.name ?? node.uuid), badge(node.provision_state, node.target_provision_state),
         h('span.tag', {}, node.power_state ?? 'power unknown', node.target_power_state && ` → ${node.target_power_state}`),
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
         node.health && h('span.tag', {}, `health ${node.health}`)),
-      h('dl.facts', {}, [['UUID', node.uuid], ['Driver', node.driver], ['Class', node.resource_class], ['Conductor', node.conductor], ['Parent', node.parent_node && h('a', {href: `#/nodes/${node.parent_node}`}, 'its host')], ['Owner', node.owner], ['Lessee', node.lessee],
-        ['Instance', node.instance_name ?? node.instance_uuid], ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]],
-        ['Last cleaned', view.why.last_cleaned && h('span', {title: view.why.last_cleaned.steps.join(', ')}, ago(view.why.last_cleaned.at))]]
+      h('dl.facts', {}, [['Model', [node.properties?.vendor, node.properties?.model].filter(Boolean).join(' ')], ['Serial', row?.serial], ['BMC', bmcOf(node)], ['MAC', row?.macs.join(', ')], ['Class', node.resource_class],
+        ['Owner', node.owner], ['Lessee', node.lessee], ['Instance', node.instance_name ?? node.instance_uuid], ['Parent', node.parent_node && h('a', {href: `#/nodes/${node.parent_node}`}, 'its host')],
+        ['In this state', node.provision_updated_at && [lasting(node.provision_updated_at), view.why.by && ` by ${view.why.by}`]],
+        ['Last cleaned', view.why.last_cleaned && h('span', {title: view.why.last_cleaned.steps.join(', ')}, ago(view.why.last_cleaned.at))], ['Driver', node.driver], ['Conductor', node.conductor], ['UUID', node.uuid]]
         .filter(pair => pair[1]).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
       h('p.note', {}, node.description && h('span', {}, node.description, ' '), h('button.quiet', {disabled: !may('baremetal:node:update'), onclick: () => edit(node)}, 'Edit')))
   }
@@ -167,6 +178,7 @@ export async function page({root, params, query, signal}) {
     if (tabs.current() !== 'hardware' && !tabs.panel.contains(document.getSelection().anchorNode)) await tabs.draw()
   }
 
+  fleet.addEventListener('change', () => { if (view.node && !view.row && rows.has(view.node.uuid)) drawHead() }, {signal})
   const again = keepCurrent(readAgain, {fits: event => event.object_uuid === view.node?.uuid, gone, signal})
   await read()
   await tabs.draw()
