@@ -41,7 +41,8 @@ _EK_POLICY: Final = bytes.fromhex(
 _EK_ATTRIBUTES, _AK_ATTRIBUTES = 0x000300B2, 0x00050072
 _FIXED: Final = 0x12
 _SHA256: Final = 0x000B
-_APPLICATION, _ACTION, _SEPARATOR, _IPL = 0x80000003, 0x80000007, 0x04, 0x0D
+_APPLICATION, _ACTION, _SEPARATOR = 0x80000003, 0x80000007, 0x04
+_TAG, _IPL = 0x06, 0x0D
 _LOADER: Final = hashlib.sha256(b"GRUB of the lab").digest()  # Authenticode digest of its loader
 
 
@@ -111,12 +112,19 @@ class SoftwareTpm:
         self.measure_command("set timeout=0")
         match = re.search(r"^\s*linux (.*)$", config, re.MULTILINE)
         words = shlex.split(match[1] if match else "")
+        self.measure_command(f"menuentry agent {config.partition('menuentry')[2][9:-1]}")
+        self.measure_command("setparams agent")
         self.measure_command(" ".join(["linux", *words]))
         self._measure_file(words[0], kernel)
         line = " ".join(f'"{word}"' if " " in word else word for word in words)
         self._measure_text("kernel_cmdline: ", line)
         self.measure_command("initrd /initrd")
         self._measure_file("/initrd", ramdisk)
+        for name, data in (("LOADED_IMAGE::LoadOptions", f"BOOT_IMAGE={line}".encode("utf-16-le")),
+                           ("Linux initrd", ramdisk)):  # fmt: skip
+            text = name.encode() + b"\0"
+            head = struct.pack("<II", 0x8F3B22ED, len(text))
+            self.measure(9, _TAG, hashlib.sha256(data).digest(), head + text)
 
     def measure_command(self, text: str) -> None:
         self._measure_text("grub_cmd: ", text)

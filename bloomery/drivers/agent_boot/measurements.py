@@ -3,8 +3,9 @@
 ``driver_internal_info`` keeps the SHA-256 of each, as the texts hold the agent's token.  Kernel and
 ramdisk are files of all nodes, whose digests are taken when they are asked for.
 
-Source: GRUB 2.06, ``grub-core/script/execute.c`` and ``lib/cmdline.c``: a command is measured with
-its words unquoted; the kernel's line has those with spaces quoted again.
+Source: GRUB 2.12, ``grub-core/script/execute.c`` and ``lib/cmdline.c``: a command is measured with
+its words unquoted; the kernel's line has those with spaces quoted again.  The kernel's EFI stub
+measures its load options in UTF-16, which GRUB 2.12 gives without an end.
 """
 
 from __future__ import annotations
@@ -27,13 +28,17 @@ def note(task: DriverTask, kernel: str, line: str, scripts: Mapping[str, str]) -
     ``scripts``: the text of each script that GRUB reads, by name.
     """
     words = [kernel, *parameters.grub_words(line)]
+    quoted = " ".join(f'"{word}"' if " " in word else word for word in words)
+    options = f"BOOT_IMAGE={quoted}".encode("utf-16-le")
     texts = {
-        **scripts,
-        "the command linux": " ".join(["linux", *words]),
-        COMMAND_LINE: " ".join(f'"{word}"' if " " in word else word for word in words),
+        **{name: script.encode("ascii") for name, script in scripts.items()},
+        "the command linux": " ".join(["linux", *words]).encode("ascii"),
+        COMMAND_LINE: quoted.encode("ascii"),
+        "the load options": options,
+        "the load options with an end": options + b"\0\0",
     }
     task.node.driver_internal_info[KEY] = {
-        name: hashlib.sha256(text.encode("ascii")).hexdigest() for name, text in texts.items()
+        name: hashlib.sha256(text).hexdigest() for name, text in texts.items()
     }
 
 

@@ -26,13 +26,15 @@ PCRS: Final = (4, 8, 9)
 _PROGRAMS_PCR, _COMMANDS_PCR, _ = PCRS
 _MOST_ACTION: Final = 128  # bytes, fewer than any EFI program has
 _SEPARATORS: Final = (bytes(4), b"\xff" * 4)
-_COMMAND: Final = "grub_cmd: "
+_COMMAND: Final = b"grub_cmd: "
 # What these load is measured by itself.  Not ``linux``: it names the kernel's command line.
 _COMMANDS: Final = frozenset(
-    ("[", "boot", "configfile", "echo", "export", "false", "initrd", "initrdefi", "insmod",
-     "menuentry", "normal", "search", "set", "sleep", "source", "terminal_input",
-     "terminal_output", "test", "true", "unset")
-)  # fmt: skip
+    (
+        b"[ boot configfile echo export false initrd initrdefi insmod menuentry "
+        b"normal search set setparams sleep source terminal_input "
+        b"terminal_output test true unset"
+    ).split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,10 @@ def _is_harmless(event: Event) -> bool:
 
     Each is one in its own PCR alone: GRUB's commands would pass for short marks of the firmware.
     """
-    if event.pcr == _COMMANDS_PCR and event.text.startswith(_COMMAND):
-        text = event.text.removeprefix(_COMMAND)
-        is_command = text.partition(" ")[0] in _COMMANDS
-        return is_command and event.digest == hashlib.sha256(text.encode()).digest()
+    if event.pcr == _COMMANDS_PCR and event.data.startswith(_COMMAND):
+        text = event.data.removeprefix(_COMMAND).removesuffix(b"\0")
+        is_command = text.partition(b" ")[0] in _COMMANDS
+        return is_command and event.digest == hashlib.sha256(text).digest()
     is_mark = (event.kind == event_log.SEPARATOR and event.data in _SEPARATORS) or (
         event.kind == event_log.EFI_ACTION
         and event.pcr == _PROGRAMS_PCR

@@ -19,6 +19,7 @@ from bloomery.lab.tpm import SoftwareTpm
 
 LINE = "/vmlinuz console=ttyS0 ipa-agent-token=abc"
 CONFIG = f"set timeout=0\nmenuentry 'agent' {{\n  linux {LINE}\n  initrd /initrd\n}}\n"
+OPTIONS = f"BOOT_IMAGE={LINE}".encode("utf-16-le")
 KERNEL, RAMDISK = b"a kernel", b"a ramdisk"
 
 
@@ -38,7 +39,7 @@ def booted(machine: SoftwareTpm) -> None:
 
 
 def expected(machine: SoftwareTpm, **changes: Any) -> policy.Expected:
-    texts = {sha256(CONFIG): "grub.cfg", sha256(f"linux {LINE}"): "linux"}
+    texts = dict.fromkeys(map(sha256, (CONFIG, f"linux {LINE}", OPTIONS)), "")
     facts = {
         "kernel": frozenset({sha256(KERNEL)}), "ramdisk": sha256(RAMDISK),
         "command_line": sha256(LINE), "others": texts | {machine.loader: "GRUB"},
@@ -203,7 +204,7 @@ def test_another_boot_is_refused_with_what_was_measured(machine, boot, why):
 
 def test_another_boot_loader_is_refused(machine):
     with pytest.raises(errors.StepFailure, match=r"PCR 4 has EV_EFI_BOOT_SERVICES_APPLICATION"):
-        check(machine, others={sha256(CONFIG): "", sha256(f"linux {LINE}"): ""})
+        check(machine, others=dict.fromkeys(map(sha256, (CONFIG, f"linux {LINE}", OPTIONS)), ""))
 
 
 def test_a_boot_loader_of_the_sites_list_is_taken(machine, tmp_path: Path):
@@ -259,6 +260,14 @@ CODE = b"MZ" + bytes(400)
         pytest.param(8, IPL, b"grub_cmd: set root=cd0\0", b"set root=cd0", True, id="set"),
         pytest.param(8, IPL, b"grub_cmd: initrd /initrd\0", b"initrd /initrd", True, id="initrd"),
         pytest.param(8, IPL, b"grub_cmd: [ a = b ]\0", b"[ a = b ]", True, id="a condition"),
+        pytest.param(
+            8,
+            IPL,
+            b"grub_cmd: menuentry a {\n  boot\n}\0",
+            b"menuentry a {\n  boot\n}",
+            True,
+            id="an entry of several lines",
+        ),
         pytest.param(8, IPL, b"grub_cmd: linux /x\0", b"linux /x", False, id="another kernel"),
         pytest.param(8, IPL, b"grub_cmd: write_dword 0\0", b"write_dword 0", False, id="memory"),
         pytest.param(8, IPL, b"grub_cmd: set a=b\0", b"linux /x", False, id="a false command"),
