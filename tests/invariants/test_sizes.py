@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 129_999,  # loaders by HTTP and lives with containers, serial consoles
-    "lines of the tests": 148_135,  # loaders by HTTP and lives with containers, serial consoles
+    "lines of the product": 130_001,  # loaders by HTTP and lives with containers, serial consoles
+    "lines of the tests": 148_143,  # loaders by HTTP and lives with containers, serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8887,  # serial consoles, and what came before
     "lines of bloomery/cli": 11_035,  # loaders by HTTP and lives with containers, serial consoles
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9621,  # firmware by policy
-    "lines of bloomery/drivers": 22_156,  # quotes of TPMs
+    "lines of bloomery/drivers": 22_158,  # quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON

@@ -32,6 +32,7 @@ _WANTS_ETAG: Final = (412, 428)
 _CHANGE_FIRST: Final = "PasswordChangeRequired"  # part of a message id
 _ODD: Final = (AttributeError, KeyError, TypeError, sushy_errors.MissingAttributeError)
 _OBJECTS: Final = "sushy's objects"  # a key of the wire's ``reads``
+_GPU_BOARD: Final = "/HGX_Baseboard_"  # in the path of a system that is part of its host
 _ROOT: Final = ""  # a key of them, where systems have their path
 
 
@@ -205,13 +206,14 @@ class RedfishClient:
     def _path(self, account: Account, root: Any) -> str:
         if account.system is None and self._system is None:
             systems: tuple[str, ...] = root.get_system_collection().members_identities
-            if len(systems) != 1:
+            hosts = [path for path in systems if _GPU_BOARD not in path]
+            if len(hosts) != 1:
                 exc = sushy_errors.UnknownDefaultError(
                     entity="ComputerSystem", error="not one system"
                 )
                 exc.systems = systems
                 raise exc
-            self._system = systems[0]
+            self._system = hosts[0]
         return account.system or str(self._system)
 
     def path_of(self, account: Account) -> str | None:

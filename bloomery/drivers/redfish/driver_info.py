@@ -17,7 +17,7 @@ from bloomery.drivers.base import BmcSystem, DriverTask
 PROPERTIES: Final = {
     "redfish_address": "URL or host of the BMC; https unless it says otherwise. Required.",
     "redfish_system_id": "path of the system, such as /redfish/v1/Systems/1. Required when the "
-    "BMC has more than one.",
+    "BMC has more than one host; a board of GPUs is none.",
     "redfish_username": "user of the BMC. Optional.",
     "redfish_password": "password of the user. Optional.",
     "redfish_verify_ca": "true, false, or path of a file or directory of CAs. Optional.",

@@ -10,7 +10,7 @@ from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.db.engine import Meter
 from bloomery.lab import models, routing
 from bloomery.lab.routing import Ask
-from tests.functional.redfish.conftest import manageable
+from tests.functional.redfish.conftest import enrol, manageable
 from tests.kit.waiting import wait_for
 
 
@@ -137,7 +137,6 @@ def test_a_node_that_is_gone_or_mute_keeps_no_other_from_it(stage, make_rack) ->
 
 
 MOST_OF_A_VERIFY = 8
-SEVERAL_SYSTEMS = ("openbmc-gb300", "nvidia-gb200")
 
 
 @pytest.mark.parametrize(
@@ -167,13 +166,22 @@ def test_verify_and_cleaning_cost_each_make_of_bmc_as_much_as_here(
         assert len(taken(asked, machine)) == count
 
 
-@pytest.mark.parametrize("model", [name for name in models.ALL if name not in SEVERAL_SYSTEMS])
+@pytest.mark.parametrize("model", [name for name in models.ALL if name != "nvidia-gb200"])
 def test_a_verify_that_looks_for_the_system_asks_once_more(stage, make_rack, asked, model) -> None:
     one, other = make_rack(2, model=model).machines
     manageable(stage, one)
     with_id = len(taken(asked, one))
     manageable(stage, other, redfish_system_id=None)
     assert len(taken(asked, other)) == with_id + 1 <= MOST_OF_A_VERIFY
+
+
+def test_where_several_hosts_share_a_bmc_the_system_has_to_be_named(stage, make_rack) -> None:
+    machine = make_rack(2, model="nvidia-gb200").machines[0]
+    node = enrol(stage, machine, redfish_system_id=None)
+    stage.ask(node, "manage")
+    error = stage.wait_for(node, "enroll")["last_error"]
+    assert "set driver_info/redfish_system_id; there are:" in error
+    assert "/redfish/v1/Systems/System_0, /redfish/v1/Systems/System_1" in error
 
 
 def test_every_make_of_bmc_is_in_the_table() -> None:
