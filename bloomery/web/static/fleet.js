@@ -23,7 +23,7 @@ const COLUMNS = {
   lessee: ['Lessee', row => row.lessee ?? '–', 'minmax(5rem, .5fr)'],
   serial: ['Serial', row => row.serial ?? '–', 'minmax(6rem, .6fr)'],
   bmc_address: ['BMC', row => row.bmc_address ?? '–', 'minmax(7rem, .7fr)'],
-  provision_updated_at: ['In this state', row => lasting(row.provision_updated_at ?? row.updated_at), '6.5rem'],
+  provision_updated_at: ['In this state', row => lasting(row.provision_updated_at ?? row.updated_at), '7.5rem'],
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const narrow = matchMedia('(max-width: 640px)')
