@@ -24,6 +24,8 @@ from bloomery.cli.template import files, loader
 EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
+RESOURCE = click.argument("resource")
+REASON = click.option("--reason", metavar="TEXT", help="Why, for the history of the resource.")
 CONVERGE = click.option(
     "--converge", is_flag=True, help="Compare with what is really there, and bring it back."
 )
@@ -258,16 +260,57 @@ def up(
             click.echo(json.dumps(stacks.document(client, stacks.path_of(present)), indent=2))
         return
     groups.confirm(f"{'Update' if present else 'Create'} stack {stack_name}?", yes=yes)
-    body = order.body | {"disable_rollback": not rollback}
-    if "basis" in document["plan"]:  # of a saved plan: its own
-        body = {"plan_basis": document["plan"]["basis"]} | body
-    body |= {"override_checks": True} if override_checks and present else {}
+    body: Json = {"disable_rollback": not rollback}
     body |= {"timeout_mins": math.ceil(timeout_s / 60)} if timeout_s else {}
-    run = stacks.StackRun(
-        client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
+    body |= {"override_checks": True} if override_checks and present else {}
+    _carry_out(service, order, present, document, body, as_json=as_json)
+
+
+@stack.command()
+@NAME
+@RESOURCE
+@REASON
+@click.option("--keep-in-pool", is_flag=True,
+              help="Let others have the old machine, once it is clean.")  # fmt: skip
+@stack_orders.OVERRIDE
+@groups.YES
+@groups.AS_JSON
+@click.pass_obj
+def replace(
+    find: Find, name: str, resource: str, reason: str | None, keep_in_pool: bool,
+    override_checks: bool, yes: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Give an Instance another machine: show the plan, ask, and watch.
+
+    RESOURCE is its name, or GROUP/MEMBER. The old machine is erased, retired with the reason, and
+    becomes manageable: nobody gets it until somebody has ended its retirement.
+    """
+    order = {"action": "replace", "reason": reason, "quarantine": not keep_in_pool}
+    _order_machine(
+        find(), name, resource, order, override=override_checks, yes=yes, as_json=as_json
     )
-    _watched(run, stack_name, lambda: run.update(present, body, existing=order.existing) if present
-             else run.create(body), as_json=as_json)  # fmt: skip
+
+
+@stack.command()
+@NAME
+@RESOURCE
+@REASON
+@stack_orders.OVERRIDE
+@groups.YES
+@groups.AS_JSON
+@click.pass_obj
+def rebuild(
+    find: Find, name: str, resource: str, reason: str | None, override_checks: bool, yes: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Write the system of an Instance again, on the machine that it has: plan, ask, and watch.
+
+    RESOURCE is its name, or GROUP/MEMBER. The data on its root disk is lost.
+    """
+    order = {"action": "rebuild", "reason": reason}
+    _order_machine(
+        find(), name, resource, order, override=override_checks, yes=yes, as_json=as_json
+    )
 
 
 @stack.command()
@@ -340,6 +383,38 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------- helpers
+
+
+def _order_machine(
+    service: cloud.Cloud, name: str, resource: str, machine_order: Json, *, override: bool,
+    yes: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Update a stack as it is, with an order for one of its machines."""
+    client, body = service.orchestration, {"resource_orders": {resource: machine_order}}
+    order = StackOrder(name=name, body=body, source=name, existing=True)
+    present = stacks.get(client, name)
+    document = stack_orders.preview(client, order, present)
+    _echo_plan(document["plan"], order, converge=False, err=as_json)
+    action = str(machine_order["action"]).capitalize()
+    groups.confirm(f"{action} {resource} of stack {present['stack_name']}?", yes=yes)
+    more = {"override_checks": True} if override else {}
+    _carry_out(service, order, present, document, more, as_json=as_json)
+
+
+def _carry_out(
+    service: cloud.Cloud, order: StackOrder, present: Json | None, document: Json, more: Json, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Send an order whose plan was shown, with ``more`` in its body, and watch it."""
+    body = order.body | more
+    if "basis" in document["plan"]:  # of a saved plan: its own
+        body = {"plan_basis": document["plan"]["basis"]} | body
+    run = stacks.StackRun(
+        service.orchestration, order.name, limit_s=None, extensions=service.extensions,
+        to_stderr=as_json,
+    )  # fmt: skip
+    _watched(run, order.name, lambda: run.update(present, body, existing=order.existing) if present
+             else run.create(body), as_json=as_json)  # fmt: skip
 
 
 def _echo_plan(plan: Json, order: StackOrder, *, converge: bool, err: bool = False) -> None:

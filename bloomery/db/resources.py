@@ -117,11 +117,17 @@ def set_state(conn: sa.Connection, uuid: str, *, action: str, status: str, reaso
 
 def set_flag(conn: sa.Connection, uuid: str, key: str, *, is_set: bool) -> None:
     """Set a flag in the data of a resource to true, or remove the flag."""
-    conn.execute(sa.delete(RESOURCE_DATA).where(_D.resource_uuid == uuid, _D.key == key))
     if is_set:
-        value = rows.dump_document(True)
-        flag = {"resource_uuid": uuid, "key": key, "value": value, "redacted": False}
-        conn.execute(sa.insert(RESOURCE_DATA), flag)
+        set_data(conn, uuid, key, True)
+    else:
+        conn.execute(sa.delete(RESOURCE_DATA).where(_D.resource_uuid == uuid, _D.key == key))
+
+
+def set_data(conn: sa.Connection, uuid: str, key: str, value: Any) -> None:
+    """Set a public value in the data of a resource."""
+    conn.execute(sa.delete(RESOURCE_DATA).where(_D.resource_uuid == uuid, _D.key == key))
+    row = {"resource_uuid": uuid, "key": key, "value": rows.dump_document(value)}
+    conn.execute(sa.insert(RESOURCE_DATA), row | {"redacted": False})
 
 
 def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:

@@ -47,6 +47,8 @@ class StackArguments:
     ``clear_parameters``   with ``existing``: stored values that are dropped first
     ``converge``           of an update: compare with what is really there
     ``plan_basis``         of an update: refuse it unless the plan's ``basis`` still holds
+    ``resource_orders``    of an update: by path of a resource, ``action`` (replace or rebuild),
+                           ``reason`` and ``quarantine``
     ``override_checks``    of an update: get past the operator's checks on plans
     ``revision``           of an update: the one whose template, environment and files are taken
     """
@@ -65,6 +67,7 @@ class StackArguments:
     clear_parameters: Sequence[str] = ()
     converge: bool = False
     plan_basis: Mapping[str, Any] | None = None
+    resource_orders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     override_checks: bool = False
     revision: int | None = None
 

@@ -61,12 +61,22 @@ _CHANGE: Final[Json] = _TEMPLATE | {
     "clear_parameters": _NAMES,
     stack_arguments.PLAN_BASIS: {"type": ["object", "null"], "additionalProperties": _OBJECT},
     stack_arguments.OVERRIDE: _FLAG,
+    stack_arguments.RESOURCE_ORDERS: {
+        "type": ["object", "null"],
+        "additionalProperties": _object(
+            {
+                "action": {"enum": ["replace", "rebuild"]}, "reason": _TEXT_OR_NULL,
+                "quarantine": {"type": "boolean"},
+            },
+            "action",
+        ),
+    },
     stack_arguments.REVISION: {"type": ["integer", "null"], "minimum": 1},
 }  # fmt: skip
 _NEW: Final[Json] = {
     name: shape
     for name, shape in _CHANGE.items()
-    if name not in ("converge", "existing", stack_arguments.OVERRIDE, stack_arguments.REVISION)
+    if name not in ("converge", "existing", *stack_arguments.OF_UPDATES)
 } | {
     "stack_name": _TEXT | {"pattern": r"^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"},
     "adopt_stack_data": _TEXT_OR_OBJECT,

@@ -28,6 +28,9 @@ MAX_TAG_CHARS: Final = 80
 PLAN_BASIS: Final = "plan_basis"  # members of ours, which Heat ignores
 REVISION: Final = "revision"
 OVERRIDE: Final = "override_checks"
+RESOURCE_ORDERS: Final = "resource_orders"
+OF_UPDATES: Final = (OVERRIDE, REVISION, RESOURCE_ORDERS)  # and of no create
+_ORDERED: Final = ("replace", "rebuild")
 _REPLACED: Final = (  # what a revision has
     "template", "template_url", "environment", "environment_files", "files", "parameters",
     "clear_parameters", "existing", "adopt_stack_data",
@@ -173,6 +176,27 @@ class Body:
         raise replies.BadRequest(reason=f"{PLAN_BASIS} must be the basis of a plan, from a preview")
 
     @property
+    def resource_orders(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the orders for single resources, by their path."""
+        orders = self.document.get(RESOURCE_ORDERS) or {}
+        for path, order in orders.items() if isinstance(orders, dict) else ():
+            fits = isinstance(order, dict) and order.get("action") in _ORDERED
+            reason = order.get("reason") if fits else None
+            is_flag = fits and isinstance(order.get("quarantine", True), bool)
+            if not (fits and is_flag and isinstance(reason, str | None)):
+                raise replies.BadRequest(
+                    reason=f"{RESOURCE_ORDERS}: the order for {arguments.quoted(path)} must be a "
+                    f"map with action ({' or '.join(_ORDERED)}), reason (text) and quarantine "
+                    "(true or false)"
+                )
+        if not isinstance(orders, dict):
+            raise replies.BadRequest(
+                reason=f"{RESOURCE_ORDERS} must be a map from paths of resources to orders, "
+                f"not {parse.kind_of(orders)}"
+            )
+        return orders
+
+    @property
     def revision(self) -> int | None:
         """Return the number of the revision whose template the update takes, or None."""
         value = self.document.get(REVISION)
@@ -255,6 +279,7 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
         clear_parameters=body.clear_parameters,
         converge=bool(body.flag("converge")),
         plan_basis=body.plan_basis,
+        resource_orders=body.resource_orders,
         override_checks=bool(body.flag(OVERRIDE)),
         revision=revision,
     )

@@ -104,7 +104,7 @@ def _new_stack(call: StackCall) -> tuple[Any, StackArguments]:
     body = stack_arguments.body_of(call)
     if "stack_name" not in body.document:
         raise replies.BadRequest(reason="cannot name the stack: stack_name is missing")
-    for key in ("converge", stack_arguments.OVERRIDE, stack_arguments.REVISION):
+    for key in ("converge", *stack_arguments.OF_UPDATES):
         if key in body.document:
             raise replies.BadRequest(reason=f"{key} is for updates: leave it out of a create")
     return body.document["stack_name"], stack_arguments.read(body)

@@ -16,7 +16,7 @@ from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.stack_actions import StackActions, clear_hook
 from bloomery.orchestration.engine.stacks import EngineStack
-from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources import base, machine_orders, states
 from bloomery.orchestration.resources.states import Action, Status
 
 RESOURCE_ORDERS: Final = frozenset(
@@ -34,6 +34,7 @@ def traverse(
         case OrderKind.ADOPT:
             actions.adopt(stack, payload.get("data") or {})
         case OrderKind.UPDATE:
+            _mark_ordered(stack, payload)
             actions.update(stack, converge=bool(payload.get("converge")))
         case OrderKind.RESTORE:
             actions.update(stack)
@@ -47,6 +48,17 @@ def traverse(
             actions.roll_back(stack)
         case _:
             actions.stack_task(stack, **payload)
+
+
+def _mark_ordered(stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    """Mark the resources of the tree for which an update has orders of their own."""
+    orders = {each.resource: each for each in machine_orders.ResourceOrder.list_of(payload)}
+    for each in stack.stacks.values() if orders else ():
+        for row in each.list_rows():
+            if row.uuid in orders and row.pending_action is None:
+                machine_orders.mark(row, orders[row.uuid])
+                each.changes.change_row(row)
+                each.emit_event(row, row.action, row.status, row.reason)
 
 
 # ------------------------------------------------------------------------ orders for one resource

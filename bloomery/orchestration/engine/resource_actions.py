@@ -24,6 +24,7 @@ from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.machine_orders import ANOTHER, REBUILT
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key
 from bloomery.orchestration.template.functions import base as functions
@@ -179,7 +180,8 @@ def _open(
     phase: str = MAKE,
 ) -> None:
     began_at = stack.runtime.utc().isoformat()
-    row.data.pop(MARKED_UNHEALTHY, None)
+    if row.data.pop(MARKED_UNHEALTHY, None) and action is Action.DELETE:
+        row.data[ANOTHER] = True
     row.pending_action = ResourceAction(
         action=action,
         traversal=stack.row.traversal,
@@ -391,6 +393,8 @@ def _effect_of(row: EngineResource, pending: ResourceAction) -> Effect:
     with contextlib.suppress(Exception):  # kinds are plug-ins; a revision then counts no effect
         if verb == "update":
             names = pending.arguments["properties"]
+            if row.data.get(REBUILT):
+                return row.kind.effect_of_repair(row.properties)
             effect = row.kind.effect_of_update(row.properties, row.next_properties or {}, names)
         elif verb in ("delete", REPLACED) and row.physical_id is not None:
             effect = row.kind.effect_of_delete(row.properties)
@@ -519,6 +523,7 @@ def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> No
 
 def _close(stack: EngineStack, row: EngineResource) -> None:
     row.pending_action = row.state_before = row.due_at = None
+    row.data.pop(REBUILT, None)
     row.attempt = row.busy = 0
     stack.open_rows.pop(row.uuid, None)
     stack.schedule.forget(row)

@@ -12,7 +12,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.engine.resource import EngineResource
 from bloomery.orchestration.engine.schedule import Schedule
 from bloomery.orchestration.engine.stack_values import ReadableStack, StackSiblings
-from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources import base, machine_orders, states
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.states import Action, Status
@@ -329,6 +329,7 @@ class EngineStack(ReadableStack):
     def take_back(self, row: EngineResource) -> None:
         """Make a left-over row the current one again."""
         self.leftovers[row.name].remove(row)
+        machine_orders.clear(row)  # its machine stays in service
         self.add(row)
         self.changes.change_row(row)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from bloomery import errors
+from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Unknown, Verb
@@ -141,7 +142,8 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     effect, replaced = kind.effect_of_create(values), builder.actions[key]
     if replaced.record is None or replaced.properties is None:
         return effect
-    if kind.deletes_first(replaced.record.properties, replaced.properties):
+    is_marked = replaced.record.data.get(MARKED_UNHEALTHY)  # then it must be another machine
+    if not is_marked and kind.deletes_first(replaced.record.properties, replaced.properties):
         return replace(effect, needs=None, reason="the old one is given back first")
     return effect
 

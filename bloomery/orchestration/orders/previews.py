@@ -137,7 +137,7 @@ def preview_update_stack(
             plan_basis.check(conn, row, ctx.sealer, arguments.plan_basis)
         basis = plan_basis.read(conn, row, ctx.sealer)
         paused = plan_basis.list_paused(conn, row, ctx.sealer)
-    stored = StoredStack(ctx, row)
+    stored = stacks.with_orders(StoredStack(ctx, row), arguments)
     _, new = stacks.read_update(stored, arguments)
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)

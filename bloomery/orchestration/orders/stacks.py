@@ -6,13 +6,22 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from bloomery import errors
 from bloomery.db import stacks as db
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack, Template
 from bloomery.orchestration import stack as definition
 from bloomery.orchestration.engine.definitions import identity_of
-from bloomery.orchestration.orders import acceptance, adoption, checks, plan_basis, plan_checks
+from bloomery.orchestration.orders import (
+    acceptance,
+    adoption,
+    checks,
+    machine_orders,
+    plan_basis,
+    plan_checks,
+)
 from bloomery.orchestration.orders import inputs as readings
 from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.orders.inputs import Inputs
@@ -109,7 +118,7 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
         checks.may_update(ctx, row)
         if arguments.existing:
             checks.may_patch(ctx, row)
-        stored = StoredStack(ctx, row)
+        stored = with_orders(StoredStack(ctx, row), arguments)
         inputs, new = read_update(stored, arguments)
         checks.definition(ctx, new)
         checks.immutable(stored.definition, new)
@@ -130,10 +139,22 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
         if arguments.timeout_mins is not None:
             flags["timeout_mins"] = arguments.timeout_mins
         flags["timeout_mins"] = flags["timeout_mins"] or default_timeout_mins(ctx, new)
+        mark = machine_orders.marking(stored, list(stored.orders.values()))
+
+        def check(conn: sa.Connection) -> None:
+            if basis is not None:
+                plan_basis.check(conn, row, ctx.sealer, basis)
+            mark(conn)
+
         change = Change(
             stack=dataclasses.replace(row, **flags),
             kind=OrderKind.UPDATE,
-            payload={"converge": converges(ctx, arguments)},
+            payload={"converge": converges(ctx, arguments)}
+            | (
+                {"resources": [each.document() for each in stored.orders.values()]}
+                if stored.orders
+                else {}
+            ),
             action=Action.UPDATE,
             columns={
                 "template_uuid": template.uuid,
@@ -143,11 +164,7 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
             },
             template=template,
             tags=row.tags if keeps_tags else checks.tags(arguments.tags),
-            check=(
-                None
-                if basis is None
-                else lambda conn: plan_basis.check(conn, row, ctx.sealer, basis)
-            ),
+            check=check,
         )
         acceptance.accept(ctx, change)
 
@@ -160,6 +177,14 @@ def update_rule(arguments: StackArguments) -> str:
         return "stacks:update"
     changes = dataclasses.replace(arguments, converge=False, plan_basis=None, override_checks=False)
     return "stacks:update_no_change" if changes == _NO_CHANGES else "stacks:update_patch"
+
+
+def with_orders(stored: StoredStack, arguments: StackArguments) -> StoredStack:
+    """Return the stack as an update with orders for single resources finds it."""
+    if not arguments.resource_orders:
+        return stored
+    orders = machine_orders.read(stored, arguments.resource_orders)
+    return StoredStack(stored.ctx, stored.row, {each.resource: each for each in orders})
 
 
 def converges(ctx: StackContext, arguments: StackArguments) -> bool:

@@ -27,6 +27,7 @@ from bloomery.orchestration.engine.stack_values import (
 )
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.machine_orders import ResourceOrder, mark
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.stack.stacks import PendingResource
@@ -36,14 +37,19 @@ from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import ResourceView, StackView
 
 _MINUTE_S: Final = 60
+_NO_ORDERS: Final[Mapping[str, ResourceOrder]] = {}
 
 
 class StoredStack(ReadableStack):
     """A stored stack; its definition is parsed, and its resources are fetched, on first use."""
 
-    def __init__(self, ctx: StackContext, row: model.Stack) -> None:
+    def __init__(
+        self, ctx: StackContext, row: model.Stack, orders: Mapping[str, ResourceOrder] = _NO_ORDERS
+    ) -> None:
+        """``orders``: for resources of the tree, by UUID; they are read as if marked already."""
         self.ctx = ctx
         self.row = row
+        self.orders = orders
         self._members: dict[str, StackMember] = {}
         self._leftovers: dict[str, list[StackMember]] = {}
         self._has_all = False
@@ -142,6 +148,8 @@ class StoredStack(ReadableStack):
         for row in rows:
             if (values := properties.get(str(row.properties_uuid))) is not None:
                 row.properties = values.data
+            if (order := self.orders.get(row.uuid)) is not None:
+                mark(row, order)
             if row.is_current:
                 self._members.setdefault(row.name, StackMember(self, row))
             else:
@@ -242,7 +250,7 @@ class StoredChildren:
             row = stacks.find(conn, stack_id)
         if row is None or row.deleted_at or row.owner_uuid != self._parent.row.uuid:
             return None
-        return StoredStack(self._parent.ctx, row)
+        return StoredStack(self._parent.ctx, row, self._parent.orders)
 
     def _refuse(self, *arguments: object) -> NoReturn:
         raise errors.NotSupported(feature="Changing a stack while it is read")

@@ -31,6 +31,7 @@ from bloomery.orchestration.resources import instance_preparation as preparation
 from bloomery.orchestration.resources import instance_system as system
 from bloomery.orchestration.resources import instance_teardown as teardown
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.machine_orders import ANOTHER, REBUILT
 from bloomery.orchestration.resources.machines import FindNode, Json
 from bloomery.orchestration.resources.stepwise import MARKS, Step
 
@@ -227,7 +228,7 @@ class Instance(stepwise.OnNode):
         """Begin an update; ``renew`` replaces if the node is gone, in error, or no longer ours."""
         changes, data = instance_info.changes(self.properties, prop_diff), self.record.data
         system.first_attempt(self)
-        data["rebuilds"] = OnChange.REBUILD in changes
+        data["rebuilds"] = OnChange.REBUILD in changes or bool(data.get(REBUILT))
         data["networks"] = OnChange.ATTACH in changes
         self.begin("renew")
 
@@ -254,7 +255,8 @@ class Instance(stepwise.OnNode):
         if effect.verbs == ("deleted",) and not is_ours:
             return NO_EFFECT
         if is_ours and properties is not None:
-            effect = system.effect_of_renew(effect, node, properties, names)
+            is_ordered = bool(self.record.data.get(REBUILT))
+            effect = system.effect_of_renew(effect, node, properties, names, is_ordered=is_ordered)
         return super().current_effect(effect, properties, names)
 
     def parse_live_resource_data(
@@ -334,6 +336,8 @@ class Instance(stepwise.OnNode):
         return node.get(name.removeprefix("node_") if name.startswith("node_") else name)
 
     def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
+        if self.record.data.get(ANOTHER) and self.record.physical_id:
+            return {placement.AVOIDED: self.record.physical_id}
         former = self.record.data.get(placement.FORMER) if returns else None
         node = former or self.record.physical_id
         return {placement.FORMER: node} if node else {}

@@ -7,7 +7,7 @@ reserve -> await_former [-> withdraw_former -> reserve]     on the node of a rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bloomery import errors
@@ -17,6 +17,7 @@ from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
 FORMER: Final = "former_node"  # the node of the instance that is replaced
+AVOIDED: Final = "avoided_node"  # the same, if another machine was ordered
 
 DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chassis": "chassis_uuid"}
 
@@ -47,16 +48,16 @@ def reserve(instance: OnNode) -> str | None:
 def is_reserved(instance: OnNode) -> bool:
     """Tell whether the allocation of another node exists already, from before a crash."""
     data = instance.record.data
-    asks_anew = bool(data.get("failed_nodes"))
+    asks_anew = bool(data.get("failed_nodes") or data.get(AVOIDED))
     return asks_anew and instance.machines.find(machines.ALLOCATION, data["instance"]) is not None
 
 
 def _request(instance: OnNode) -> Json:
-    """Return the body of an allocation, without nodes whose deployment has failed.
+    """Return the body of an allocation, without the avoided node, and those that have failed.
 
     Raises MachineFailed with the errors of these nodes if no other node is available.
     """
-    selector, failed = instance.properties["selector"], instance.record.data.get("failed_nodes")
+    selector, failed = instance.properties["selector"], [*_unwanted(instance)]
     request = allocation.request_of(instance.machines, selector)
     if not failed:
         return request
@@ -66,6 +67,12 @@ def _request(instance: OnNode) -> Json:
         reasons = [*instance.record.data.get("errors", ()), "no other node is available"]
         raise stepwise.MachineFailed("; ".join(reasons))
     return request | {"candidate_nodes": uuids}
+
+
+def _unwanted(instance: OnNode) -> Iterator[str]:
+    yield from instance.record.data.get("failed_nodes") or ()
+    if avoided := instance.record.data.get(AVOIDED):
+        yield str(avoided)
 
 
 def _ask_preferred(instance: OnNode) -> bool:
@@ -87,6 +94,8 @@ def _ask_preferred(instance: OnNode) -> bool:
         if spread and not nodes:
             machines_of_class = allocation.candidates(instance.machines, selector, in_use=True)
             domain = DOMAINS[spread["by"]]
+            avoided = instance.record.data.get(AVOIDED)
+            machines_of_class = [each for each in machines_of_class if each["uuid"] != avoided]
             nodes = spread_nodes(machines_of_class, domain, spread["number"])
         if not nodes:
             return False

@@ -183,11 +183,19 @@ def renew(instance: OnNode) -> stepwise.Following:
 
 
 def effect_of_renew(
-    effect: Effect, node: Json, properties: Mapping[str, Any], names: Collection[str]
+    effect: Effect,
+    node: Json,
+    properties: Mapping[str, Any],
+    names: Collection[str],
+    *,
+    is_ordered: bool = False,
 ) -> Effect:
-    """Return the effect of an update on the node as it is; ``renew`` decides likewise."""
+    """Return the effect of an update on the node as it is; ``renew`` decides likewise.
+
+    ``is_ordered``: a rebuild was ordered, whatever has changed.
+    """
     label, state = f"node {node['name'] or node['uuid']}", node["provision_state"]
-    rebuilds = OnChange.REBUILD in instance_info.changes(properties, names)
+    rebuilds = is_ordered or OnChange.REBUILD in instance_info.changes(properties, names)
     if state in ON_ITS_WAY:
         return replace(effect, certain=False, reason=f"{label} is {state}")
     if state in PREPARED:
@@ -198,6 +206,7 @@ def effect_of_renew(
         )  # fmt: skip
     if rebuilds or state == State.DEPLOYFAIL:
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
+        reason = "a rebuild is ordered" if is_ordered else reason
         return replace(instance_info.effect_of_repair(properties), certain=True, reason=reason)
     target = POWER[properties["power"]]
     if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):

@@ -19,6 +19,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources.machine_orders import QUARANTINED
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.resources.stepwise import OnNode
@@ -28,6 +29,7 @@ UNDEPLOYABLE: Final = frozenset({
     State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
 })  # fmt: skip
 SOFT_S: Final = 120
+_REASON_CHARS: Final = 4096  # of a retired_reason
 REPLACED: Final = "replaced"  # the replacement waits for the node
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
@@ -51,6 +53,11 @@ def release(instance: OnNode) -> stepwise.Following:
         )
     if step := instance_preparation.bring_back(instance, node):
         return step
+    reason = instance.record.data.get(QUARANTINED)
+    if reason and state != State.AVAILABLE and not node["retired"]:
+        text = f"{instance.record.name} of stack {instance.context.stack_name}: {reason}"
+        retired = stepwise.patch_of({"retired": True, "retired_reason": text[:_REASON_CHARS]})
+        instance.machines.update_node(node["uuid"], retired)
     if state in (State.AVAILABLE, State.CLEANFAIL):
         _forget(instance, node)
         return "free"

@@ -112,7 +112,7 @@ export async function page({root, params, query, signal}) {
 
   async function drawDetail(node) {
     try {
-      replace(detail, await tabsOf.describe(path, node, view.notes.get(node.id), signal))
+      replace(detail, await tabsOf.describe(path, view.stack, node, view.notes.get(node.id), signal))
     } catch (error) { if (!signal.aborted) replace(detail, failure(error, () => drawDetail(node))) }
   }
 

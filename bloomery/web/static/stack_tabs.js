@@ -1,6 +1,6 @@
 // The parts of a stack's page below its graph: a resource, events, outputs, parameters, template.
 
-import {get, may, post, put, stacksExt, stacksPath} from './api.js'
+import {get, may, patch, post, put, stacksExt, stacksPath} from './api.js'
 import {ask} from './dialog.js'
 import {attempt, copyable, copyButton, empty, h, plainTable, toast} from './dom.js'
 import {drawPlan} from './plan_table.js'
@@ -10,18 +10,21 @@ import {statusBadge} from './states.js'
 import {ago} from './time.js'
 
 const GROUP = 'OS::Ironic::InstanceGroup'
+const INSTANCE = 'OS::Ironic::Instance'
 const MACHINES = /^OS::Ironic::(Node|Instance)$/
 const ROLLOUT = {running: ['pause', 'rollback', 'abort'], paused: ['continue', 'rollback', 'abort']}
 const LABELS = {pause: 'Pause', continue: 'Resume', rollback: 'Roll back', abort: 'Abort'}
 
 // One resource: what it is, what it waits for, the members of a group, its roll-out.
-export async function describe(path, node, note, signal) {
+export async function describe(path, stack, node, note, signal) {
   const resource = `${path}/resources/${encodeURIComponent(node.name)}`
   const isRolling = node.type === GROUP && node.status === 'IN_PROGRESS'
   const rollout = isRolling && (await get(`${resource}?with_attr=rollout`, signal)).resource.attributes?.rollout
   return h('div.card', {}, h('h2', {}, node.name, node.leftover && ' (left over)', ' ', statusBadge(node.status && `${node.action}_${node.status}`)),
     h('p.muted', {}, node.type), (note ?? node.reason) && h('p', {}, note ?? node.reason),
     node.physical_resource_id && MACHINES.test(node.type) && h('p', {}, h('a', {href: `#/nodes/${node.physical_resource_id}`}, 'Open the node')),
+    node.type === INSTANCE && node.physical_resource_id && !stack.parent && h('p.row', {}, ['replace', 'rebuild'].map(action =>
+      h('button', {disabled: !may('stacks:update_patch'), onclick: () => attempt(() => orderMachine(path, stack, node.name, action))}, action === 'replace' ? 'Replace the machine' : 'Rebuild the machine'))),
     node.children && h('p', {}, h('button', {onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
     rollout && drawRollout(resource, rollout), node.children && members(node))
 }
@@ -62,11 +65,18 @@ function did({counts, state, state_reason: reason}) {
   return [parts.join(', '), /FAILED/.test(state) && reason].filter(Boolean).join('; ')
 }
 
-async function goBack(path, stack, revision) {
-  const {plan} = await put(`${path}/preview`, {revision})
-  const done = await ask({title: `Back to revision ${revision}`, danger: plan.loses_data.length > 0, submit: 'Apply the update', wide: true,
+const goBack = (path, stack, revision) =>
+  offer(put, path, stack, {revision}, `Back to revision ${revision}`, `bloomery stack up ${stack.stack_name} --revision ${revision}`)
+
+const orderMachine = (path, stack, name, action) =>
+  offer(patch, path, stack, {resource_orders: {[name]: {action}}}, `${action === 'replace' ? 'Replace' : 'Rebuild'} ${name}`, `bloomery stack ${action} ${stack.stack_name} ${name}`)
+
+// Show the plan of an order in a dialogue, and send it with the basis of this plan.
+async function offer(send, path, stack, order, title, command) {
+  const {plan} = await send(`${path}/preview`, order)
+  const done = await ask({title, danger: plan.loses_data.length > 0, submit: 'Apply the update', wide: true,
     typed: plan.loses_data.length > 0 && {label: 'To confirm, type', text: stack.stack_name},
-    body: [drawPlan(plan), copyable(`bloomery stack up ${stack.stack_name} --revision ${revision}`)], order: () => put(path, {revision, plan_basis: plan.basis})})
+    body: [drawPlan(plan), copyable(command)], order: () => send(path, {...order, plan_basis: plan.basis})})
   if (done) toast(`${stack.stack_name}: update ordered`)
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from bloomery.model.stacks import OrderKind, Template
+from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder
 from tests.kit.sampling import some
 from tests.kit.stacks import machine_sites, trees
 from tests.kit.stacks.machine_sites import Site, copied, make_site
@@ -218,7 +219,27 @@ def rebuild(site: Site) -> None:
     site.update(template("http://images/b"))
 
 
+def ordered(document: Template, action: str) -> Callable[[Site], None]:
+    """Order another machine, or another system, for one Instance of a stack."""
+
+    def order(site: Site) -> None:
+        instances = [row for row in site.tree().resources if row.type == "OS::Ironic::Instance"]
+        first = min(instances, key=lambda row: row.name)
+        orders = [ResourceOrder(resource=first.uuid, action=action, reason="r", quarantine=True)]
+        site.update(document, payload={"resources": [each.document() for each in orders]})
+
+    return order
+
+
 FLOWS = {
+    "replace a machine by an order": Flow(
+        ordered(of_one(), REPLACE), "UPDATE_COMPLETE", lambda site: site.create(of_one())),
+    "replace a member by an order": Flow(
+        ordered(of_group(), REPLACE), "UPDATE_COMPLETE",
+        lambda site: site.create(of_group()), pool=4,
+    ),
+    "rebuild a machine by an order": Flow(
+        ordered(of_one(), REBUILD), "UPDATE_COMPLETE", lambda site: site.create(of_one())),
     "create": Flow(create, "CREATE_COMPLETE"),
     "create on a second attempt": Flow(create_with_a_failure, "CREATE_COMPLETE"),
     "rebuild": Flow(rebuild, "UPDATE_COMPLETE", create),
@@ -306,7 +327,7 @@ def _end(site: Site) -> dict[str, Any]:
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
              node["instance_info"].get("image_source"), node["maintenance"],
-             "stack" in node["extra"])
+             "stack" in node["extra"], bool(node["retired"]))
             for node in machines.nodes.values()
         ),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},

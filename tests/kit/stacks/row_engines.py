@@ -167,10 +167,13 @@ class Clients:
         )  # fmt: skip
         return trees.accept(self.db, self._order(OrderKind.CREATE), row, templates=(template,))
 
-    def update(self, template: model.Template, *, rollback: bool = False) -> int:
+    def update(
+        self, template: model.Template, *, rollback: bool = False,
+        payload: Mapping[str, Any] | None = None,
+    ) -> int:  # fmt: skip
         before = self.stack()
         return self._change(
-            OrderKind.UPDATE, template, template_uuid=template.uuid,
+            OrderKind.UPDATE, template, template_uuid=template.uuid, payload=payload,
             previous_template_uuid=before.template_uuid, disable_rollback=not rollback,
         )  # fmt: skip
 
@@ -196,14 +199,18 @@ class Clients:
         """Order what changes no template: suspend, resume, check."""
         return self._change(kind)
 
-    def _change(self, kind: OrderKind, *templates: model.Template, **columns: Any) -> int:
+    def _change(
+        self, kind: OrderKind, *templates: model.Template,
+        payload: Mapping[str, Any] | None = None, **columns: Any,
+    ) -> int:  # fmt: skip
         before = self.stack()
         row = dataclasses.replace(
             before, action=kind.value.upper(), status="IN_PROGRESS", traversal=before.traversal + 1,
             reason=f"Stack {kind.value.upper()} started",
             deadline_at=EPOCH + timedelta(seconds=self.now_s + 3600), **columns,
         )  # fmt: skip
-        return trees.accept(self.db, self._order(kind), row, templates=templates)
+        order = dataclasses.replace(self._order(kind), payload=payload or {})
+        return trees.accept(self.db, order, row, templates=templates)
 
     def _order(self, kind: OrderKind) -> model.Order:
         return model.Order(root_uuid=self.root, stack_uuid=self.root, kind=kind)
