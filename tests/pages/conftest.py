@@ -19,6 +19,7 @@ from bloomery.lab.rack import Rack
 from tests.kit.clients.browser import browser  # noqa: F401  a fixture
 from tests.kit.clients.window import Window
 from tests.kit.servers.served import Served
+from tools.servers import free_port
 
 NODES = 4
 STACK = "servers"
@@ -46,7 +47,7 @@ TEMPLATE = {
 
 @pytest.fixture(scope="session")
 def rack() -> Iterator[Rack]:
-    with Rack(NODES, apart=True) as servers:
+    with Rack(NODES, apart=True, consoles=True) as servers:
         yield servers
 
 
@@ -59,8 +60,11 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
     """A service with a node for each machine of the rack, and a stack that has one deployed."""
     conductor = {"preflight_timeout": "0"}  # nobody hands out the ISO
-    events = {"webhook_allow_local": "true"}
-    with Served(state_dir, events=events, conductor=conductor) as served:
+    events, first = {"webhook_allow_local": "true"}, free_port()
+    console = {"allow_local": "true", "port_range": f"{first}:{first + NODES + 1}"}
+    default = {"enabled_console_interfaces": "console-server,fake,no-console"}
+    groups = {"DEFAULT": default, "events": events, "conductor": conductor, "console": console}
+    with Served(state_dir, **groups) as served:
         served.wait_until_it_answers()
         machines = [
             Machine(

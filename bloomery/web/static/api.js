@@ -74,6 +74,14 @@ export async function send(method, path, {body, signal, login = true, accept = '
   return answer
 }
 
+// A web socket, which can have no header: the login goes as a protocol, which the service never chooses.
+export function openSocket(path, protocol) {
+  const address = new URL(path, ROOT), login = sessionStorage.getItem(KEY)
+  address.protocol = address.protocol.replace('http', 'ws')
+  const encoded = login && btoa(login).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+  return new WebSocket(address, encoded ? [protocol, `bloomery.login.${encoded}`] : [protocol])
+}
+
 async function request(method, path, body, options = {}) {
   const answer = await send(method, path, {body, ...options})
   const text = await answer.text()

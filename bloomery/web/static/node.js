@@ -2,6 +2,7 @@
 
 import {get, may} from './api.js'
 import {actionOf, actions as allActions, nameOf, order} from './actions.js'
+import {makeConsole} from './console.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {edit} from './edit.js'
@@ -11,13 +12,13 @@ import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago, duration, lasting, now} from './time.js'
 
-const TABS = {timeline: 'Timeline', hardware: 'Hardware', events: 'Events', states: 'States', json: 'JSON'}
+const TABS = {timeline: 'Timeline', hardware: 'Hardware', console: 'Console', events: 'Events', states: 'States', json: 'JSON'}
 
 export async function page({root, params, query, signal}) {
   const path = `nodes/${encodeURIComponent(params.node)}`
   const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), orders = h('section.actions', {ariaLabel: 'Orders'})
-  const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, events, states: async () => diagram.element, json}, {query, signal})
-  const view = {node: null, why: null, row: null, filter: ''}
+  const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, console: serial, events, states: async () => diagram.element, json}, {query, signal})
+  const view = {node: null, why: null, row: null, filter: '', console: null}
   replace(root, head, why, orders, tabs.list, tabs.panel)
 
   async function read() {
@@ -154,6 +155,11 @@ export async function page({root, params, query, signal}) {
     }
     const severityBadge = severity => severity && kindBadge({OK: 'ok', Warning: 'busy', Critical: 'failed'}[severity], severity)
     return h('div', {}, h('button', {onclick: event => { event.target.disabled = true; readLog().catch(error => replace(shown, failure(error))).finally(() => { event.target.disabled = false }) }}, 'Read the log'), shown)
+  }
+
+  async function serial() {
+    view.console ??= makeConsole(() => view.node, signal)
+    return view.console.read()
   }
 
   async function events() {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import http.client
 import json
 import os
+import ssl
 import termios
 import threading
 
+import bcrypt
 import pytest
 
 from bloomery.api import app, server
@@ -21,6 +24,8 @@ from bloomery.conf.api import Api
 from bloomery.conf.drivers import Console as ConsoleOptions
 from bloomery.conf.notifications import Audit
 from bloomery.drivers import registry
+from bloomery.http_server import login
+from bloomery.lab import tls
 from bloomery.operations.policy_engine import Policies
 from tests.functional.redfish.conftest import conf, enrol
 from tests.kit.servers.stories import Stage
@@ -72,13 +77,13 @@ def node(stage, machine):
 def serve(stage):
     with contextlib.ExitStack() as stack:
 
-        def serve(logins=None, **options):
+        def serve(logins=None, api=Api(port=0), tls=None, **options):  # noqa: B008  is frozen
             ours = Conf(**options)
             services = dataclasses.replace(stage.services, conf=ours, policies=Policies(ours))
-            made = server.make(app.make_app(services, logins=logins), Conf(api=Api(port=0)))
+            made = server.make(app.make_app(services, logins=logins), Conf(api=api))
             made.start()
             stack.callback(made.stop)
-            return Client(made.url)
+            return Client(made.url, tls=tls)
 
         yield serve
 
@@ -126,6 +131,19 @@ def test_a_boot_is_read_and_the_login_typed_into(serve, machine, node):
         assert machine.mac.encode() in reader.output
         reader.console.type(b"root\r")
         reader.until(b"login: root\r\n")
+
+
+def test_a_console_speaks_tls(serve, machine, node, tmp_path):
+    cert_file, key_file = tls.certificate(tmp_path)
+    api = Api(port=0, enable_ssl_api=True, cert_file=cert_file, key_file=key_file)
+    client = serve(api=api, tls=ssl.create_default_context(cafile=cert_file))
+    with opened(client, node) as reader:
+        reader.until_state("open")
+        reader.console.type(b"x")
+        machine.system.reset("On")
+        reader.until(b"login: ")
+        reader.console.type(b"\0" * 40_000 + b"root")  # several records; NUL has no echo
+        reader.until(b"login: root")
 
 
 def test_two_readers_share_a_console_and_both_may_type(serve, stage, machine, node):
@@ -284,6 +302,36 @@ def test_a_bad_handshake_and_a_foreign_page_are_refused(serve, node, headers, st
     claims = Claims()  # with a login, too, as browsers add passwords that they remember
     default = dataclasses.replace(conf().default, auth_strategy="keystone")
     assert ask(serve(claims, default=default), node, **headers) == status
+
+
+def protocols(document):
+    encoded = base64.urlsafe_b64encode(document).decode().rstrip("=")
+    return {"Sec-WebSocket-Protocol": f"bloomery.console, bloomery.login.{encoded}"}
+
+
+BASIC = base64.b64encode(b"ann:correct horse").decode()
+LOGINS = {
+    "of the header": ({"Authorization": f"Basic {BASIC}"}, 101),
+    "of a protocol": (protocols(b'{"Authorization": "Basic %s"}' % BASIC.encode()), 101),
+    "none": ({}, 401),
+    "a wrong one": (protocols(b'{"Authorization": "Basic YW5uOng="}'), 401),
+    "nonsense": (protocols(b"no JSON"), 400),
+    "no object": (protocols(b"[]"), 401),
+    "no text": (protocols(b'{"Authorization": 5, "X-Other": "x"}'), 401),
+    "the header's first": (
+        {"Authorization": "Basic YW5uOng="}
+        | protocols(b'{"Authorization": "Basic %s"}' % BASIC.encode()), 401,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGINS)
+def test_a_page_logs_in_by_a_protocol(serve, node, tmp_path, name):
+    hashed = bcrypt.hashpw(b"correct horse", bcrypt.gensalt(4)).decode()
+    (tmp_path / "users").write_text(f"ann:{hashed}\n")
+    client = serve(login.HttpBasic(tmp_path / "users"))
+    headers, status = LOGINS[name]
+    assert ask(client, node, **headers) == status
 
 
 def test_the_page_of_the_service_itself_may_ask(serve, node):
