@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 130_346,  # the second day of stacks
-    "lines of the tests": 148_520,  # serial consoles, the second day of stacks
+    "lines of the tests": 148_604,  # serial consoles, the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8922,  # the second day of stacks
     "lines of bloomery/cli": 11_110,  # the second day of stacks

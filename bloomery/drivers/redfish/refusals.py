@@ -156,7 +156,7 @@ def _refusal(
         if account.system is not None and document == account.system.rstrip("/"):
             kind, facts["system"] = errors.BmcSystemAbsent, account.system
             answer += (
-                f" at {document}: see whether its tray is in place, or check "
+                f": it has no {document}: see whether its tray is in place, or check "
                 "driver_info/redfish_system_id"
             )
         elif document == account.root.rstrip("/"):
