@@ -261,8 +261,9 @@ ACT: Final = Schema(
                         "type": "array", "minItems": 1,
                         "items": {"enum": list(firmware.COMPONENTS)},
                     },
+                    "rollback": {"enum": list(firmware.COMPONENTS[:2])},
+                    "version": {"type": "string"},
                 },
-                "required": ["catalogue"],
                 "additionalProperties": False,
             },
             "maintenance": {

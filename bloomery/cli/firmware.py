@@ -11,7 +11,7 @@ import json
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from bloomery.cli.fleet import Watch, batches
 from bloomery.cli.node_orders import path_of
 
 Json = dict[str, Any]
+Updates = dict[str, tuple[str, str | None]]  # by component: the versions before and after
 
 _COMPONENTS: Final = ("bios", "bmc", "nic")
 _CATALOGUE: Final = "/ext/v1/firmware/catalogue"
@@ -179,7 +180,7 @@ def _components(machine: Json, kinds: Sequence[str]) -> list[Json]:
     ]
 
 
-def _updates(machine: Json, kinds: Sequence[str]) -> dict[str, tuple[str, str]]:
+def _updates(machine: Json, kinds: Sequence[str]) -> Updates:
     """Return the version and that of the catalogue, by component that differs."""
     return {
         each["component"]: (each["current_version"] or "unknown", each["catalogue_version"])
@@ -263,8 +264,10 @@ def _kind_of(machine: Json, kinds: Sequence[str]) -> str:
     return _KINDS[2] if any(each["catalogue_version"] for each in parts) else _KINDS[3]
 
 
-def _sentence(updates: dict[str, tuple[str, str]]) -> str:
-    return ", ".join(f"{name} {now} -> {then}" for name, (now, then) in updates.items())
+def _sentence(updates: Updates) -> str:
+    return ", ".join(
+        f"{name} {now} -> {then or 'the kept image'}" for name, (now, then) in updates.items()
+    )
 
 
 def _digest(client: Client) -> str:
@@ -275,30 +278,33 @@ def _digest(client: Client) -> str:
     return str(digest)
 
 
+def _batched(command: groups.C) -> groups.C:
+    """Add the options of commands that change machines, batch by batch."""
+    for option in (
+        groups.AS_JSON, groups.YES, _CLOUD,
+        click.option("--timeout", "limit_s", type=groups.DURATION, default="4h", metavar="TIME",
+                     show_default=True, help="The longest time of a batch."),
+        click.option("--failures", "budget", type=click.IntRange(0), default=0, show_default=True,
+                     help="Begin no further batch after more failures than these."),
+        click.option("--batch", "size", type=click.IntRange(1, 200), default=20, show_default=True,
+                     help="Machines that are updated at a time."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 @firmware.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @groups.filtered
 @_COMPONENT
-@click.option("--batch", "size", type=click.IntRange(1, 200), default=20, show_default=True,
-              help="Machines that are updated at a time.")  # fmt: skip
-@click.option("--failures", "budget", type=click.IntRange(0), default=0, show_default=True,
-              help="Begin no further batch after more failures than these.")  # fmt: skip
-@click.option("--timeout", "limit_s", type=groups.DURATION, default="4h", show_default=True,
-              metavar="TIME", help="The longest time of a batch.")  # fmt: skip
-@_CLOUD
-@groups.YES
-@groups.AS_JSON
+@_batched
 def apply(
     nodes: tuple[str, ...],
     takes_all: bool,
     components: tuple[str, ...],
-    size: int,
-    budget: int,
-    limit_s: float,
     cloud_name: str | None,
     yes: bool,
-    as_json: bool,
-    **filters: str | None,
+    **more: Any,
 ) -> None:
     """Update what is out of date by the catalogue, batch by batch.
 
@@ -306,47 +312,106 @@ def apply(
     Available ones are managed, cleaned, and provided again.  Versions are read back from the BMC.
     The exit code is 1 where a machine that is out of date was not updated.
     """
-    groups.chosen_filters(nodes, takes_all, filters)
+    groups.chosen_filters(nodes, takes_all, more)
     client = cloud.find(cloud_name).nodes
-    digest = _digest(client)
-    machines = [each for each in _machines(client, nodes, filters) if _updates(each, components)]
+    order: Json = {"catalogue": _digest(client), "components": list(components or _COMPONENTS)}
+    machines = [each for each in _machines(client, nodes, more) if _updates(each, components)]
+    expected = {each["uuid"]: _updates(each, components) for each in machines}
+    _confirm("Update", machines, yes=yes)
+    _carry_out(client, machines, order, expected, **_limits(more))
+
+
+@firmware.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@groups.filtered
+@click.option("--component", type=click.Choice(_COMPONENTS[:2]), required=True, help="This one.")
+@click.option("--version", help="Of the image, where a BMC keeps several.")
+@_batched
+def rollback(
+    nodes: tuple[str, ...],
+    takes_all: bool,
+    component: str,
+    version: str | None,
+    cloud_name: str | None,
+    yes: bool,
+    **more: Any,
+) -> None:
+    """Return to the image of a component that the BMC keeps, batch by batch.
+
+    It runs by the same verbs as apply.  A BMC that keeps no other image is named, and left as it
+    is.  To repeat it returns to the newer image again.
+    """
+    groups.chosen_filters(nodes, takes_all, more)
+    client = cloud.find(cloud_name).nodes
+    order: Json = {"rollback": component} | ({"version": version} if version else {})
+    machines = [each for each in _machines(client, nodes, more) if each["components"]]
+    versions = {
+        each["uuid"]: next(
+            (part["current_version"] for part in _components(each, [component])), None
+        )
+        for each in machines
+    }
+    expected = {
+        uuid: {component: (before or "unknown", version)} for uuid, before in versions.items()
+    }
+    _confirm(f"Return to the other image of {component} of", machines, yes=yes)
+    _carry_out(client, machines, order, expected, **_limits(more))
+
+
+def _limits(more: Json) -> Json:
+    return {name: more[name] for name in ("size", "budget", "limit_s", "as_json")}
+
+
+def _confirm(verb: str, machines: Sequence[Json], *, yes: bool) -> None:
     able = [each for each in machines if each["verbs"]]
-    results: list[Json] = []
-
-    def note(machine: Json, error: str | None) -> None:
-        name, updates = _name(machine), _sentence(_updates(machine, components))
-        results.append({"node": name, "updates": updates, "error": error})
-        if not as_json:
-            terminal.echo(f"{name}: {error or updates}", err=error is not None)
-
     if able:
         active = sum(each["provision_state"] == "active" for each in able)
         running = f", {active} of them active" if active else ""
-        groups.confirm(
-            f"Update {terminal.amount(len(able), 'machine')}{running}? They may restart.", yes=yes
-        )
+        question = f"{verb} {terminal.amount(len(able), 'machine')}{running}? They may restart."
+        groups.confirm(question, yes=yes)
+
+
+def _carry_out(
+    client: Client,
+    machines: Sequence[Json],
+    order: Json,
+    expected: Mapping[str, Updates],
+    *,
+    size: int,
+    budget: int,
+    limit_s: float,
+    as_json: bool,
+) -> None:
+    """Carry an order out in batches; exit with 1 where it failed, or was not possible.
+
+    ``expected``: the changes by UUID; a version None: any other one.
+    """
+    results: list[Json] = []
+
+    def note(machine: Json, updates: str, error: str | None) -> None:
+        results.append({"node": _name(machine), "updates": updates, "error": error})
+        if not as_json:
+            terminal.echo(f"{_name(machine)}: {error or updates}", err=error is not None)
+
     for machine in machines:
         if not machine["verbs"]:
-            note(machine, machine["refusal"])
-    failures = 0
-    order: Json = {"catalogue": digest, "components": list(components or _COMPONENTS)}
+            note(machine, _sentence(expected[machine["uuid"]]), machine["refusal"])
+    able, failures = [each for each in machines if each["verbs"]], 0
     for start in range(0, len(able), size):
         batch = able[start : start + size]
+        changes = {each["uuid"]: expected[each["uuid"]] for each in batch}
         if failures > budget:
-            ended: dict[str, str | None] = {
-                each["uuid"]: f"not begun, after {terminal.amount(failures, 'failure')}"
-                for each in batch
-            }
+            reason = f"not begun, after {terminal.amount(failures, 'failure')}"
+            ended: dict[str, str | None] = dict.fromkeys(changes, reason)
         else:
-            expected = {each["uuid"]: _updates(each, components) for each in batch}
-            ended = _Batch(client, batch, limit_s).run(order, expected)
+            ended, changes = _Batch(client, batch, limit_s).run(order, changes)
             failures += sum(error is not None for error in ended.values())
         for each in batch:
-            note(each, ended[each["uuid"]])
+            note(each, _sentence(changes[each["uuid"]]), ended[each["uuid"]])
     if as_json:
         click.echo(json.dumps(results, indent=2))
     elif not machines:
-        click.echo("nothing is out of date")
+        click.echo("nothing is out of date" if "catalogue" in order else "no machine to change")
     if any(result["error"] for result in results):
         raise SystemExit(1)
 
@@ -361,9 +426,9 @@ class _Batch:
         self.errors: dict[str, str] = {}
 
     def run(
-        self, order: Json, expected: dict[str, dict[str, tuple[str, str]]]
-    ) -> dict[str, str | None]:
-        """Return by UUID why a machine was not updated, or None."""
+        self, order: Json, expected: Mapping[str, Updates]
+    ) -> tuple[dict[str, str | None], dict[str, Updates]]:
+        """Return by UUID why a machine was not updated, or None; and the changes as BMCs show."""
         lent = [uuid for uuid, each in self._machines.items() if each["verbs"][0] == "manage"]
         self._act(lent, {"provision": {"target": "manage"}})
         self._settle(lent, lambda _uuid: "manageable")
@@ -373,10 +438,11 @@ class _Batch:
         states = {uuid: self._machines[uuid]["provision_state"] for uuid in at_rest}
         states |= dict.fromkeys(lent, "manageable")
         self._settle(at_rest, states.__getitem__)
+        shown = dict(expected)
         for uuid in self._left(at_rest):
-            self._check(uuid, expected[uuid])
+            shown[uuid] = self._check(uuid, expected[uuid])
         self._provide(lent)
-        return {uuid: self.errors.get(uuid) for uuid in self._machines}
+        return {uuid: self.errors.get(uuid) for uuid in self._machines}, shown
 
     def _provide(self, uuids: Sequence[str]) -> None:
         """Order that machines become available again, unless their cleaning has failed."""
@@ -429,17 +495,19 @@ class _Batch:
             if pending:
                 time.sleep(_POLL_S)
 
-    def _check(self, uuid: str, updates: dict[str, tuple[str, str]]) -> None:
-        """Note a machine whose BMC shows other versions than the catalogue's."""
+    def _check(self, uuid: str, updates: Updates) -> Updates:
+        """Return what the BMC shows now; note a machine with another version than expected."""
         try:
             machine = self._watch.read(f"/ext/v1/nodes/{uuid}/firmware")["machine"]
         except ApiError as exc:
             self.errors[uuid] = f"cannot tell whether it was updated: {exc}"
-            return
+            return updates
         versions = {each["component"]: each["current_version"] for each in machine["components"]}
-        for name, (_, then) in updates.items():
-            if versions.get(name) != then:
-                self.errors[uuid] = f"its BMC shows {name} {versions.get(name)}, not {then}"
+        for name, (before, then) in updates.items():
+            version = versions.get(name)
+            if version in (None, before) if then is None else version != then:
+                self.errors[uuid] = f"its BMC shows {name} {version}, not {then or 'another one'}"
+        return {name: (before, versions.get(name)) for name, (before, _) in updates.items()}
 
     def _read(self, uuid: str) -> Json:
         return self._watch.read(f"{path_of(uuid)}?fields={_PROGRESS}")

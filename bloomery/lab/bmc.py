@@ -110,6 +110,8 @@ class SimulatedBmc:
             time.monotonic() + self.rules.restart_s,
             time.time(),
         )
+        if (version := system.firmware_next.pop("BMC", None)) is not None:
+            system.install("BMC", version)
         if self.rules.forgets_passwords:
             self.changed_passwords = dict(self._former_passwords)
         if len(self.systems) == 1:

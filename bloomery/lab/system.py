@@ -54,8 +54,10 @@ class Spec:
     machine with them has no boot override.  ``order_settings``: what its Boot shows and takes.
     ``forgets_boot``: a power on loses the override before the firmware has read it.
     ``log_of``: the resource with the log services, Systems or Managers.  ``sets_clock``: its BMC
-    takes a time.  ``detectors``: leak detectors of its chassis, by their Id.  ``shelves``: power
-    shelves that its BMC shows.
+    takes a time.  ``keeps_images``: an update keeps the former firmware of BMC and BIOS.
+    ``restarts_for_image``: its BMC restarts by itself for another image of its own.
+    ``detectors``: leak detectors of its chassis, by their Id.  ``shelves``: power shelves that its
+    BMC shows.
     """
 
     uuid: str
@@ -85,6 +87,8 @@ class Spec:
     forgets_boot: bool = False
     log_of: str = "Systems"
     sets_clock: bool = True
+    keeps_images: bool = False
+    restarts_for_image: bool = True
     detectors: tuple[str, ...] = ()
     shelves: tuple[str, ...] = ()
 
@@ -132,6 +136,8 @@ class System:
         self.drive_leds: dict[str, str] = {}  # by number; missing: Off
         self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0", "NIC": "3.0.0"}
         self.firmware_next: dict[str, str] = {}
+        self.firmware_kept: dict[str, str] = {}  # of the slot that is not active
+        self.firmware_slots = dict.fromkeys(self.firmware, "A")  # the active ones
         self.volumes: list[dict[str, Any]] = []
         self.volumes_made = 0
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
@@ -303,10 +309,18 @@ class System:
     def _end_post(self) -> None:
         with self.lock:
             self.bios.update(self.bios_next)
-            self.firmware.update(self.firmware_next)
-            self.bios_next, self.firmware_next = {}, {}
+            for part in [part for part in self.firmware_next if part != "BMC"]:
+                self.install(part, self.firmware_next.pop(part))
+            self.bios_next = {}
             self.jobs.clear()
             self._in_post = None
+
+    def install(self, part: str, version: str) -> None:
+        """Let a version run; a machine that keeps images has the former one in its other slot."""
+        if self.spec.keeps_images:
+            self.firmware_kept[part] = self.firmware[part]
+            self.firmware_slots[part] = "B" if self.firmware_slots[part] == "A" else "A"
+        self.firmware[part] = version
 
     # ---------------------------------------------------------------------------------- jobs
 

@@ -197,6 +197,6 @@ def _maintenance(ctx: Context, ident: str, body: Json) -> None:
 
 
 ACTIONS: Final[Mapping[str, Callable[[Context, str, Json], None]]] = {
-    "firmware": firmware.update, "maintenance": _maintenance, "power": _power,
+    "firmware": firmware.order, "maintenance": _maintenance, "power": _power,
     "provision": _provision,
 }  # fmt: skip

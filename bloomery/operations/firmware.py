@@ -5,7 +5,7 @@ in the database, since each process needs it.  An update is an ordinary cleaning
 the step firmware.update, whose settings come from the same rows as the plan.
 
     machines, marker, digest = firmware.list_page(ctx, Page(limit=100))
-    firmware.update(ctx, "web-1", {"catalogue": digest})
+    firmware.order(ctx, "web-1", {"catalogue": digest})
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bloomery.operations.context import Context
 Json = dict[str, Any]
 
 _CATALOGUE: Final = "firmware_catalogue"  # the name of the setting
+_OF_IMAGE: Final = "version"
 _READ: Final = "baremetal:node:firmware:get"
 _COLUMNS: Final = (
     "uuid", "name", "provision_state", "maintenance", "driver", "resource_class",
@@ -95,38 +96,55 @@ def list_pending(conn: sa.Connection, uuid: str) -> list[Json]:
     return [each.document for each in rules.pending(catalogue, hardware.list_firmware(conn, uuid))]
 
 
-def update(ctx: Context, ident: str, order: Json) -> None:
-    """Clean or service a node with the updates that the catalogue has for it.
+def order(ctx: Context, ident: str, body: Json) -> None:
+    """Clean or service a node with the updates that the catalogue has for it, or a rollback.
 
-    ``order``: ``catalogue``, the digest of the plan, and ``components``, only these (bios, bmc,
-    nic).  Raises Conflict for another catalogue, a node that cannot be updated now, or one that
-    needs none.
+    ``body``: ``catalogue``, the digest of the plan, and ``components``, only these (bios, bmc,
+    nic); or ``rollback``, a component whose other image the BMC keeps, and its ``version``.
+
+    Raises Conflict for another catalogue, a node that cannot be updated now, or one that needs no
+    update, and Invalid for a body of neither kind.
     """
     row = policy.get_node(ctx, ident, _READ, provision.RULE, columns=_COLUMNS)
-    with ctx.services.db.read() as conn:
-        catalogue = _find_catalogue(conn)
-        components = hardware.list_firmware(conn, row.uuid)
-    if catalogue is None or catalogue.digest != order["catalogue"]:
-        raise errors.Conflict(
-            reason="the catalogue of firmware is another one than the plan's: plan again",
-        )
-    chosen = order.get("components") or rules.COMPONENTS
-    updates = [
-        each.setting
-        for each in rules.pending(catalogue, components)
-        if each.component.partition(":")[0] in chosen
-    ]
     name = errors.name_of(row)
-    if not updates:
-        raise errors.Conflict(reason=f"node {name} needs no update: it is as the catalogue says")
+    if ("catalogue" in body) == ("rollback" in body):
+        raise errors.Invalid(reason="give either catalogue or rollback as the order of firmware")
+    if "rollback" in body:
+        step: Json = {"step": "rollback", "args": {"component": body["rollback"]}}
+        if (wanted := body.get(_OF_IMAGE)) is not None:
+            step["args"][_OF_IMAGE] = wanted
+    else:
+        step = {"step": "update", "args": {"settings": _settings(ctx, row, body)}}
     verbs, refusal = rules.find_way(row)
     if refusal is None and len(verbs) > 1:
         refusal = f"it is in {row.provision_state}: ask for {verbs[0]} first"
     if refusal is not None:
         raise errors.Conflict(reason=f"cannot update the firmware of node {name}: {refusal}")
-    step = {"interface": "firmware", "step": "update", "args": {"settings": updates}}
-    body = {"target": verbs[0], f"{verbs[0]}_steps": [step], "disable_ramdisk": True}
-    provision.set_provision_state(ctx, row.uuid, body)
+    steps = [{"interface": "firmware"} | step]
+    request = {"target": verbs[0], f"{verbs[0]}_steps": steps, "disable_ramdisk": True}
+    provision.set_provision_state(ctx, row.uuid, request)
+
+
+def _settings(ctx: Context, row: Any, body: Json) -> list[Json]:
+    """Return the updates that a plan has shown of a node.  Raises Conflict."""
+    with ctx.services.db.read() as conn:
+        catalogue = _find_catalogue(conn)
+        components = hardware.list_firmware(conn, row.uuid)
+    if catalogue is None or catalogue.digest != body["catalogue"]:
+        raise errors.Conflict(
+            reason="the catalogue of firmware is another one than the plan's: plan again",
+        )
+    chosen = body.get("components") or rules.COMPONENTS
+    updates = [
+        each.setting
+        for each in rules.pending(catalogue, components)
+        if each.component.partition(":")[0] in chosen
+    ]
+    if not updates:
+        raise errors.Conflict(
+            reason=f"node {errors.name_of(row)} needs no update: it is as the catalogue says",
+        )
+    return updates
 
 
 # ------------------------------------------------------------------------------- the catalogue

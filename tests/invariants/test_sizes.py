@@ -14,24 +14,24 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_346,  # the second day of stacks
-    "lines of the tests": 148_604,  # serial consoles, the second day of stacks
+    "lines of the product": 130_638,  # the second day of stacks
+    "lines of the tests": 148_708,  # serial consoles, the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
-    "lines of bloomery/api": 8922,  # the second day of stacks
-    "lines of bloomery/cli": 11_110,  # the second day of stacks
+    "lines of bloomery/api": 8923,  # the second day of stacks
+    "lines of bloomery/cli": 11_178,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9627,  # the second day of stacks
-    "lines of bloomery/drivers": 22_158,  # quotes of TPMs
+    "lines of bloomery/drivers": 22_293,  # quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5890,  # a simulated TPM
+    "lines of bloomery/lab": 5960,  # a simulated TPM
     "lines of bloomery/model": 4598,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5792,  # serial consoles, firmware by policy
+    "lines of bloomery/operations": 5810,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3387,  # the second day of stacks
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 765,  # the second day of stacks
-    "functions": 8458,  # the second day of stacks
+    "files of the product": 766,  # the second day of stacks
+    "functions": 8475,  # the second day of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 599,  # the second day of stacks
+    "one-caller helpers": 601,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

@@ -10,6 +10,7 @@ DSP2046, UpdateService, action SimpleUpdate.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -22,7 +23,7 @@ import urllib3
 from bloomery import clock, errors, fetching, secrets
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, steps, substeps
-from bloomery.drivers.redfish import bmc_clock, power, reading, tasks
+from bloomery.drivers.redfish import bmc_clock, firmware_images, power, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model.rules import firmware as rules
 from bloomery.outcome import DONE, Again, Done, Outcome
@@ -47,6 +48,10 @@ _UPDATE_ARGS: Final = {
         "three, of the file, in seconds, and to read afterwards, may be left out",
         "required": True,
     },
+}
+_ROLLBACK_ARGS: Final = {
+    "component": {"description": "bios or bmc", "required": True},
+    "version": {"description": "of the kept image, where there are several", "required": False},
 }
 
 
@@ -90,6 +95,21 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
                     reason="settings: version takes a text of 1 to "
                     f"{_LONGEST_VERSION} characters, as the BMC shows it",
                 )
+        return self._run(task, entries)
+
+    @steps.out_of_band_step(_ROLLBACK_ARGS)
+    def rollback(self, task: base.DriverTask, component: Any, version: Any = None) -> Outcome:
+        """Return to the image of a component that the BMC keeps, and read its version back."""
+        if component not in firmware_images.COMPONENTS:
+            raise errors.InvalidParameterValue(
+                reason=f"component takes {' or '.join(firmware_images.COMPONENTS)}, whose images "
+                f"Redfish shows, not {errors.shortened(str(component))}",
+            )
+        if version is not None and not isinstance(version, str):
+            raise errors.InvalidParameterValue(reason="version takes a text, as the BMC shows it")
+        return self._run(task, [{"component": component, "kept": version}])
+
+    def _run(self, task: base.DriverTask, entries: list[Json]) -> Outcome:
         try:
             return _Update(self, task, entries).run()
         except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
@@ -150,7 +170,8 @@ class _Update:
     ``done``: the number of updated components.  ``left``: those that had the version before.
     ``until``: the deadline of the current one.  ``now``: None before it begins, then its version
     ``before``, the BMC's older ``tasks``, the number of ``orders``, the ``monitor`` of its task,
-    and the next ``stage``.  The position of another ``flow`` is continued until its deadline.
+    and the next ``stage``.  The position of another ``flow`` is continued until its deadline.  An
+    entry with ``kept`` has no URL: an ``image`` of the BMC becomes the active one.
     """
 
     def __init__(
@@ -229,12 +250,26 @@ class _Update:
             "before": version, "tasks": listed, "orders": 0, "monitor": None, "stage": "ask",
             "was_off": self._task.node.power_state == PowerState.OFF,
         }  # fmt: skip
+        if "kept" in entry:
+            image = self._access.read(
+                self._task,
+                lambda system: firmware_images.choose(system, self._component, entry["kept"]),
+            )
+            self._now["image"] = [*image]
         self._memory["until"] = _later(self._conf.firmware_update_overall_timeout)
         return None
 
     def _ask(self) -> Outcome | None:
         """Order the update, unless an earlier order has started or succeeded."""
         now = self._now
+        if (image := now.get("image")) is not None:
+            owner, path, _version = image
+            self._access.change(
+                self._task, lambda system: firmware_images.activate(system, owner, path),
+                repeatable=True,
+            )  # fmt: skip
+            self._follow(None)
+            return None
         if now["orders"]:
             own, others = self._access.read(self._task, self._find_begun)
             if own is not None:
@@ -277,7 +312,7 @@ class _Update:
     def _poll(self) -> Outcome | None:
         """Poll the task; a BMC that updates itself may be silent."""
         now, what = self._now, f"update {self._component}"
-        monitor, hidden = now["monitor"], secrets.in_address(self._entry["url"])
+        monitor, hidden = now["monitor"], secrets.in_address(self._entry.get("url", ""))
         try:
             state = tasks.COMPLETED
             if monitor is not None:
@@ -330,6 +365,8 @@ class _Update:
             if self._component != "bmc" and isinstance(exc, errors.BmcRefused):
                 raise
             return self._tolerate(exc)
+        if not is_new and self._restarts_bmc():
+            return self._again("it is restarted, for its other image")
         if not is_new and not _is_past(now["settles_by"]):
             return self._again("its new version does not show yet")
         if not is_new and now.pop("unsure", False):
@@ -338,6 +375,17 @@ class _Update:
         limit_s = self._conf.firmware_update_resource_validation_timeout
         now.update(stage="validate", answers=0, validates_by=_later(limit_s) if limit_s else None)
         return None
+
+    def _restarts_bmc(self) -> bool:
+        """Restart a BMC once that has another image for its next start, and does not by itself."""
+        now = self._now
+        is_bmc = "image" in now and self._component == "bmc"
+        if not is_bmc or now.get("bmc_restarted") or not _is_past(now["starts_by"]):
+            return False
+        now.update(bmc_restarted=True, settles_by=None)
+        with contextlib.suppress(errors.BmcUnreachable):  # it may restart before it answers
+            self._access.change(self._task, firmware_images.restart_bmc)
+        return True
 
     def _validate(self) -> Outcome | None:
         """Wait until the BMC has shown the component several times in a row."""
@@ -356,7 +404,7 @@ class _Update:
                 now["answers"] = 0
         if now["answers"] >= required:
             try:
-                self._check_version(self._entry.get("version"))
+                self._check_version()
             except (errors.BmcUnreachable, errors.BmcRefused) as exc:
                 return self._tolerate(exc)
             now["stage"] = "switch off" if now["was_off"] else "wait"
@@ -373,19 +421,26 @@ class _Update:
             reason=f"{self._component} is updated: {progress}",
         )
 
-    def _check_version(self, expected: str | None) -> None:
-        """Raise StepFailure unless the BMC shows this version: its word is no proof."""
-        component = self._component
-        if expected is None:
+    def _check_version(self) -> None:
+        """Raise StepFailure unless the BMC shows the expected version: its word is no proof.
+
+        An image that the BMC keeps may have none: then any version but the former one counts.
+        """
+        component, before, image = self._component, self._now["before"], self._now.get("image")
+        expected = self._entry.get("version") if image is None else image[2]
+        if image is None and expected is None:
             return
         version = self._access.read(self._task, lambda system: _version(system, component))
-        if version != expected:
+        is_expected = version == expected
+        if expected is None:
+            is_expected = version not in (None, before)
+        if not is_expected:
             state = "shows no version" if version is None else f"is {version}"
-            if version is not None and version == self._now["before"]:
+            if version is not None and version == before:
                 state = f"is still {version}"
             raise errors.StepFailure(
                 reason=f"the BMC reported the end of the update, and {component} {state}, "
-                f"not {expected}",
+                f"not {expected or 'the one of its other image'}",
             )
 
     def _tolerate(self, exc: errors.Failure) -> Again:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import checked, needed
+from bloomery.lab.resources import updates
 from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, collection, ref, route
 from bloomery.lab.system import BIOS, factory_bios
 
@@ -22,6 +23,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "@odata.type": "#Bios.v1_1_0.Bios",
         "Id": "Bios", "Name": "BIOS", "AttributeRegistry": _REGISTRY,
         "Attributes": bmc.system(ident).bios,
+        "Links": updates.image_links(bmc.system(ident), "BIOS"),
         "@Redfish.Settings": {
             "@odata.type": "#Settings.v1_3_0.Settings",
             "SupportedApplyTimes": ["OnReset"],
@@ -29,6 +31,13 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         },
         "Actions": actions(path, Bios_ResetBios={}),
     }  # fmt: skip
+
+
+@route("PATCH", "/Systems/*/Bios")
+def choose_image(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
+    links = needed(checked(ask.body, {"Links": dict}), "Links")
+    updates.activate_image(bmc, bmc.system(ident), "BIOS", links)
+    return NO_CONTENT
 
 
 @route("GET", "/Systems/*/Bios/Settings")

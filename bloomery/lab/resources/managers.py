@@ -8,7 +8,7 @@ from typing import Final
 
 from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
-from bloomery.lab.resources import logs
+from bloomery.lab.resources import logs, updates
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
@@ -44,6 +44,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Links": {
             "ManagerForServers": [ref(f"/Systems/{ident}")],
             "ManagerForChassis": [ref(f"/Chassis/{ident}")],
+            **updates.image_links(system, "BMC"),
         },
         "Actions": actions(path, Manager_Reset={"ResetType@Redfish.AllowableValues": _RESETS}),
     }  # fmt: skip
@@ -51,9 +52,12 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 @route("PATCH", "/Managers/*")
 def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    """Set the clock, as strictly as an iDRAC: whole seconds, in the BMC's zone."""
+    """Set the clock, as strictly as an iDRAC: whole seconds, in the BMC's zone; or the image."""
     system = bmc.system(ident)
-    body = checked(ask.body, {"DateTime": str, "DateTimeLocalOffset": str})
+    body = checked(ask.body, {"DateTime": str, "DateTimeLocalOffset": str, "Links": dict})
+    if "Links" in body:
+        updates.activate_image(bmc, system, "BMC", body["Links"])
+        return NO_CONTENT
     if not system.spec.sets_clock:
         name = next(iter(body), "")
         raise Refusal(400, f"{name} is a read only property", "PropertyNotWritable")

@@ -13,10 +13,11 @@ from typing import Final
 from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
 from bloomery.lab.resources import services
-from bloomery.lab.routing import HEALTHY, Answer, Ask, actions, collection, ref, route
+from bloomery.lab.routing import HEALTHY, Answer, Ask, Json, actions, collection, ref, route
 from bloomery.lab.system import System
 
 _PROTOCOLS: Final = ["HTTP", "HTTPS"]
+_SLOTS: Final = ("A", "B")  # of images
 _INVENTORY: Final = "/UpdateService/FirmwareInventory"
 _BODY: Final[dict[str, Rule]] = {
     "ImageURI": str, "Targets": list, "Username": str, "Password": str, "ForceUpdate": bool,
@@ -43,12 +44,49 @@ def inventory(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
 @route("GET", f"{_INVENTORY}/*")
 def show_part(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
-    system, part = _part(bmc, name)
+    """Show a component, ID.BMC or ID.BIOS, or its image in a slot, ID.BMC.A or ID.BMC.B."""
+    own, dot, slot = name.rpartition(".")
+    is_image = dot and slot in _SLOTS
+    system, part = _part(bmc, own if is_image else name)
+    version: str | None = system.firmware[part]
+    if is_image and slot != system.firmware_slots[part]:
+        version = system.firmware_kept.get(part)
+        if version is None:
+            raise missing(f"image {name}")
     return {
         "@odata.type": "#SoftwareInventory.v1_2_3.SoftwareInventory",
-        "Id": name, "Name": part, "Version": system.firmware[part], "Updateable": True,
-        "Status": HEALTHY,
+        "Id": name, "Name": part, "Version": version, "Updateable": True, "Status": HEALTHY,
     }  # fmt: skip
+
+
+def image_links(system: System, part: str) -> Json:
+    """Return the links of a BMC or BIOS to its images, {} where no image is kept."""
+    if not system.spec.keeps_images:
+        return {}
+    active = system.firmware_slots[part]
+    slots = _SLOTS if part in system.firmware_kept else (active,)
+    path = f"{_INVENTORY}/{system.id}.{part}"
+    return {
+        "ActiveSoftwareImage": ref(f"{path}.{active}"),
+        "SoftwareImages": [ref(f"{path}.{slot}") for slot in slots],
+    }
+
+
+def activate_image(bmc: SimulatedBmc, system: System, part: str, links: Json) -> None:
+    """Let the kept image of a component run: a BMC's after its restart, a BIOS's at the boot."""
+    link = needed(checked(links, {"ActiveSoftwareImage": dict}, "Links"), "ActiveSoftwareImage")
+    slot = str(link.get("@odata.id")).rpartition(".")[2]
+    if not system.spec.keeps_images or slot not in _SLOTS:
+        raise Refusal(400, "ActiveSoftwareImage is a read only property", "PropertyNotWritable")
+    if slot == system.firmware_slots[part]:
+        system.firmware_next.pop(part, None)
+        return
+    if part not in system.firmware_kept:
+        raise missing("that image")
+    system.firmware_next[part] = system.firmware_kept[part]
+    system.note(f"next {part} firmware is {system.firmware_next[part]}")
+    if part == "BMC" and system.spec.restarts_for_image:
+        bmc.restart(system)
 
 
 def _part(bmc: SimulatedBmc, name: str) -> tuple[System, str]:
@@ -86,7 +124,10 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
             raise Refusal(500, f"cannot verify {body['ImageURI']}")
         for system, part in parts if "ignored" not in version else ():
             waits = part != "BMC" and "boot" in version
-            (system.firmware_next if waits else system.firmware)[part] = version
+            if waits:
+                system.firmware_next[part] = version
+            else:
+                system.install(part, version)
             system.note(f"{'next ' if waits else ''}{part} firmware is {version}")
             if part == "BMC":
                 bmc.restart(system)

@@ -43,8 +43,8 @@ def enrol(api: Client) -> Iterator:
     """Start a rack, and bring its machines to manageable."""
     racks = []
 
-    def started(count: int, prefix: str) -> list[Machine]:
-        racks.append(rack := Rack(count, apart=True, prefix=prefix, rules=QUICK))
+    def started(count: int, prefix: str, **spec) -> list[Machine]:
+        racks.append(rack := Rack(count, apart=True, prefix=prefix, rules=QUICK, **spec))
         rack.start()
         for machine in rack.machines:
             node = {key: value for key, value in machine.node.items() if key != "ports"}
@@ -273,6 +273,7 @@ def test_a_file_with_another_checksum_reaches_no_bmc(run: Run, enrol, stored, fi
     [
         ({"catalogue": "0123456789abcdef"}, "another one than the plan's: plan again"),
         ({"components": ["bmc"]}, "needs no update"),
+        ({"rollback": "bios"}, "give either catalogue or rollback"),
         ({"state": "available"}, "it is in available: ask for manage first"),
         ({"state": "deploying"}, "it is in deploying"),
         ({"maintenance": True}, "it is in maintenance"),
@@ -290,7 +291,7 @@ def test_an_order_that_does_not_fit_is_refused(
         put_in(site, machine, order.pop("state"))
     order = {"catalogue": api.get("/ext/v1/firmware")["catalogue"]} | order
     answer = api.post("/ext/v1/nodes:act", {"nodes": [machine.name], "firmware": order})
-    assert answer["results"][0]["error"]["status"] == 409
+    assert answer["results"][0]["error"]["status"] == (400 if "rollback" in order else 409)
     assert reason in answer["results"][0]["error"]["message"]
     assert machine.bmc.tasks == {}
 
@@ -298,6 +299,25 @@ def test_an_order_that_does_not_fit_is_refused(
 def test_a_machine_without_a_name_or_a_right_is_not_there(api: Client) -> None:
     with pytest.raises(ApiError, match="404"):
         api.get("/ext/v1/nodes/nobody/firmware")
+
+
+def test_a_class_returns_to_the_images_that_its_bmcs_keep(
+    run: Run, api: Client, site: Orchestration, enrol, stored
+) -> None:
+    machines = enrol(2, "keeps", keeps_images=True)
+    (bare,) = enrol(1, "bare")
+    names = [machine.name for machine in machines]
+    stored(bios="2.1")
+    assert run("firmware apply --resource-class keeps --yes").exit_code == 0
+    put_in(site, machines[1], "available")
+    result = run(f"firmware rollback {' '.join(names)} {bare.name} --component bios --yes")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [f"{name}: bios 2.1 -> 2.0.0" for name in names]
+    assert f"{bare.name}: " in result.stderr
+    assert "its BMC keeps no other image of bios" in result.stderr
+    assert [bios_of(each) for each in (*machines, bare)] == ["2.0.0"] * 3
+    wait_for(lambda: state(api, names[1]) == "available", "the machine to be available again")
+    assert bare.system.power == "Off"
 
 
 @pytest.mark.parametrize(

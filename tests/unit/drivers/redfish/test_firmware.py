@@ -79,7 +79,9 @@ def test_a_component_rests_as_step_node_or_option_say(
     interface = SimpleNamespace(access=None, conf=SimpleNamespace(redfish=redfish))
     entries = [{"component": component, "url": "http://f/2"} | entry]
     update = firmware._Update(interface, FakeTask(driver_info), entries)
-    update._memory["now"] = {"answers": 0, "validates_by": None, "was_off": False}
+    update._memory["now"] = {
+        "answers": 0, "validates_by": None, "was_off": False, "before": None,
+    }  # fmt: skip
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now)
     if rest_s is None:
