@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 130_638,  # the second day of stacks
-    "lines of the tests": 148_708,  # serial consoles, the second day of stacks
+    "lines of the tests": 148_717,  # loaders by HTTP, serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8923,  # the second day of stacks
     "lines of bloomery/cli": 11_178,  # the second day of stacks

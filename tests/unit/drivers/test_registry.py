@@ -192,6 +192,15 @@ def test_lists_of_ironic_image_start_and_what_is_left_out_is_warned_of(lists, ca
     assert "enabled_deploy_interfaces" not in warnings
 
 
+def test_ironic_images_default_of_autodetect_is_the_nodes_default_too():
+    found = load(
+        enabled_deploy_interfaces=("autodetect", "direct", "ramdisk", "custom-agent", "bootc"),
+        default_deploy_interface="autodetect",
+    )
+    for driver in found.types:
+        assert found.default_for(driver, "deploy") == "autodetect"
+
+
 def test_types_of_ironic_alone_do_not_start():
     with pytest.raises(errors.CannotStart, match="Bloomery has none of them"):
         load(enabled_hardware_types=("irmc",))
