@@ -17,6 +17,7 @@ from bloomery.drivers.ipmi.info import Info
 
 PROGRAM: Final = "socat"
 _PATIENCE: Final = tool.Patience(retries=4, interval_s=1)
+_ESCAPE: Final = "\udcff"  # for ipmitool's own commands: a byte that no UTF-8 has, and no ~
 _LAST_S: Final = 5.0  # for socat to end once its socket is closed
 
 
@@ -34,7 +35,7 @@ class SolLine:
         with (
             theirs,
             tool.in_memory(self._own.password.encode() or b"\0") as password,
-            tool.in_memory(self._script(password).encode()) as script,
+            tool.in_memory(os.fsencode(self._script(password))) as script,
             self._mutex,
         ):
             shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
@@ -79,9 +80,9 @@ class SolLine:
 
     def _script(self, password: int) -> str:
         """Return a shell script that ends an older session before it opens its own."""
-        deactivate, activate = (
-            shlex.join(self._command(verb, password)) for verb in ("deactivate", "activate")
-        )
+        deactivate = shlex.join(self._command("deactivate", password))
+        program, *arguments = self._command("activate", password)
+        activate = shlex.join([program, "-e", _ESCAPE, *arguments])
         return f"{deactivate} </dev/null >/dev/null 2>&1\nexec {activate}\n"
 
     def _command(self, verb: str, password: int) -> Sequence[str]:

@@ -145,6 +145,18 @@ def test_a_session_that_dies_is_replaced_at_the_next_connection(stage, machine, 
         assert until(connection, b"again").endswith(b"again")
 
 
+def test_what_ipmitool_takes_for_its_commands_reaches_the_machine(stage, machine, node):
+    """``~.`` would end the session of all, and ``~`` with Ctrl-Z stop it."""
+    switch(stage, node, on=True)
+    with connect(stage, node) as connection:
+        for typed in (b"\r~.", b"\r~\x1a", b"\r~?"):
+            connection.sendall(typed)
+            read = b""
+            while len(read) < len(typed):
+                read += os.read(machine.console, 100)
+            assert read == typed
+
+
 def test_connections_share_the_session(stage, machine, node):
     """A later one sees what was written before it came, and both may type."""
     switch(stage, node, on=True)
