@@ -100,11 +100,14 @@ class Registry:
     def check(self, driver: str, kind: str, name: str, node: str = "") -> None:
         """Raise unless ``name`` is enabled and works with the hardware type."""
         if name not in self.interfaces[kind]:
+            enabled = ", ".join(self.interfaces[kind]) or "none"
+            if name in _INSTEAD:
+                enabled += f"; Bloomery does not have {name}: use {_INSTEAD[name]}"
             raise errors.InterfaceNotFoundInEntrypoint(
                 kind=kind,
                 name=name,
                 node=f" on node {node}" if node else "",
-                enabled=", ".join(self.interfaces[kind]) or "none",
+                enabled=enabled,
             )
         if not self._fits(driver, kind, name):
             supported = ", ".join(self.type_of(driver).supported[kind])

@@ -103,3 +103,6 @@ def test_other_consoles_of_ironic_are_left_out_with_advice(name, caplog):
     loaded = registry.load(dataclasses.replace(Conf(), default=default))
     assert list(loaded.interfaces["console"]) == ["no-console"]
     assert f"{name} (use ipmitool-socat)" in caplog.text
+    words = f"enabled console interfaces: no-console; Bloomery does not have {name}: use ipmitool"
+    with pytest.raises(errors.InterfaceNotFoundInEntrypoint, match=words):
+        loaded.check("fake-hardware", "console", name, "web-1")
