@@ -14,16 +14,16 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_638,  # the second day of stacks
-    "lines of the tests": 148_717,  # loaders by HTTP, serial consoles
+    "lines of the product": 130_647,  # serial consoles, the second day of stacks
+    "lines of the tests": 148_732,  # serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8923,  # the second day of stacks
-    "lines of bloomery/cli": 11_178,  # the second day of stacks
+    "lines of bloomery/cli": 11_183,  # serial consoles, the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9627,  # the second day of stacks
-    "lines of bloomery/drivers": 22_293,  # quotes of TPMs
+    "lines of bloomery/drivers": 22_297,  # serial consoles, quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON

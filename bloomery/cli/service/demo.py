@@ -75,6 +75,7 @@ def demo(once: bool, port: int) -> None:
             "  baremetal node list",
             f"  baremetal node show {deployed} --fields provision_state power_state instance_info",
             f"  baremetal node history list {deployed}",
+            f"  bloomery node console {deployed}",
             f"  baremetal node power off {deployed}",
             f"Stacks are at {service.orchestration_url}:",
             f"  openstack stack resource list {_STACK}",
@@ -90,12 +91,16 @@ def demo(once: bool, port: int) -> None:
 @contextlib.contextmanager
 def _service(home: StateDir, port: int) -> Iterator[Service]:
     """Run the service on the usual port, or on any other if that one is taken."""
-    plain, first = conf.Conf(), _FIRST_CONSOLE
+    plain, first, records = conf.Conf(), _FIRST_CONSOLE, home.path / "consoles"
+    records.mkdir()
     settings = conf.Conf(
         api=dataclasses.replace(plain.api, port=port),
         default=dataclasses.replace(plain.default, enabled_console_interfaces=_CONSOLES),
         console=dataclasses.replace(
-            plain.console, port_range=f"{first}:{first + _CONSOLE_PORTS}", allow_local=True
+            plain.console,
+            port_range=f"{first}:{first + _CONSOLE_PORTS}",
+            allow_local=True,
+            record_dir=str(records),  # so that a console shows the boot before it was opened
         ),
     )
     try:
