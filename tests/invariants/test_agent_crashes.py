@@ -1,6 +1,7 @@
 """The process dies after any commit of a machine's life with an agent, which lives on.
 
 What was ordered is done, and no order reaches the agent twice: it is asked what it does first.
+Questions to its TPM may come twice: each has a challenge of its own.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from bloomery.drivers.network_boot import IpxeBoot, PxeBoot
 from bloomery.drivers.redfish.boot import RedfishHttps
 from bloomery.drivers.registry import Registry
 from bloomery.lab.rack import Rack
+from bloomery.lab.tpm import SoftwareTpm
 from bloomery.model.node import Node
 from bloomery.model.rules import agents
 from bloomery.outcome import Again, Outcome
@@ -59,6 +61,7 @@ ORDERS = (
     OTHER_VERBS[1]._replace(args=("clean", {"steps": CREATE})),
     LIFE[1], LIFE[2],  # provide, active
 )  # fmt: skip
+PROOF = ["attest.identify", "attest.quote"]
 RESCUED = OTHER_VERBS[4:6]  # rescue, unrescue
 BURN = [{"interface": "deploy", "step": "burnin_cpu"}]
 RUNNING = (
@@ -76,6 +79,7 @@ FAST = [*TOLD[:3], *TOLD[4:7], *TOLD[8:]]  # the agent that has built RAID clean
 TOLD_RUNNING = [
     "boot", "service.get_service_steps", "service.execute_service_step", *TOLD[7:], *TOLD[3:7],
 ]  # fmt: skip
+TOLD_PROVED = [*TOLD[3:5], *PROOF, *TOLD[5:9], *PROOF, *TOLD[9:]]
 TOLD_CONTAINER = [*TOLD[3:9], "standby.execute_bootc_install", TOLD[-1]]
 ONCE = (
     "clean.execute_clean_step", "service.execute_service_step", "standby.prepare_image",
@@ -91,6 +95,7 @@ class Kind(NamedTuple):
     told: list[str]
     lost_boots: int = 0  # each boot is lost once
     deploy: type[CustomAgentDeploy] = AgentDeploy
+    proves: bool = False  # by a TPM what it has booted
 
     @property
     def builds_raid(self) -> bool:
@@ -105,11 +110,13 @@ KINDS = {
         (RUNNING[0], *RESCUED, LIFE[5]), False, [*TOLD_RUNNING[:3], *TOLD_IN_RESCUE, *TOLD[3:7]], 3
     ),
     "container": Kind(ORDERS[1:], False, TOLD_CONTAINER, deploy=BootcDeploy),
+    "proved": Kind(ORDERS[1:], False, TOLD_PROVED, proves=True),
 }
 BOOTS = {"ipxe": IpxeBoot, "pxe": PxeBoot, "redfish-https": RedfishHttps}
 CELLS = (
     ("slow", "booted"), ("slow", "fast track"), ("ipxe", "booted"), ("pxe", "fast track"),
     ("redfish-https", "running"), ("ipxe", "lost boots"), ("slow", "container"),
+    ("redfish-https", "proved"),
 )  # fmt: skip
 MAC = "52:54:00:00:00:77"
 MIRROR = {"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller": "software"}]}
@@ -142,6 +149,7 @@ class Directed(Script):
     def registry(self, conf: Any = None) -> Registry:
         options = AgentOptions(
             verify_ca="False", post_deploy_get_power_state_retries=0, command_timeout=3,
+            attestation_digests=str(self.folder / "digests"),
         )  # fmt: skip
         conf = dataclasses.replace(
             site.conf(), agent=options, deploy=Deploy(erase_devices_priority=0)
@@ -180,10 +188,11 @@ class AgentLife(Life):
         self.server, self.http = server, str(path.parent / "http")
         self.has_files, self.lost_boots = boots_by in BOOTS, kind.lost_boots
         self.lost_token: Any = None
+        proof = {} if server.tpm is None else {"attestation_ek": server.tpm.endorsement_key}
         super().__init__(path, self.hardware(path.parent, boots_by, kind.deploy), kind.orders)
         self.site.set(
             self.node, instance_info=rows.dump(instance), target_raid_config=rows.dump(MIRROR),
-            driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast}),
+            driver_info=rows.dump(bmc.driver_info | {"fast_track": kind.fast} | proof),
         )  # fmt: skip
         Stage(self.site).api.post("/v1/ports", {"node_uuid": self.node, "address": MAC})
 
@@ -230,6 +239,9 @@ class AgentLife(Life):
         if token != self.server.token:
             self.server.boot()
             self.server.token = token
+            if self.server.tpm is not None:
+                [cd] = boot_files.list_files(self.http)
+                self.server.tpm.boot_cd(cd.read_bytes())
         self.server.finish()
         with contextlib.suppress(errors.NodeLocked):
             self.site.agent_calls(self.node, callback_url=self.server.url)
@@ -278,6 +290,9 @@ def test_a_life_with_an_agent_goes_on_after_a_crash_at_any_commit(
 ) -> None:
     kind, instance = KINDS[name], fetched if boots_by == "ipxe" else INSTANCE
     instance = CONTAINER if kind.deploy is BootcDeploy else instance
+    if kind.proves:
+        server.tpm = SoftwareTpm()
+        (tmp_path / "digests").write_text(server.tpm.loader.hex())
     with Rack(1) as rack:
         bmc = rack.machines[0]
         more = (server, boots_by, kind, bmc, instance)

@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 130_647,  # serial consoles, the second day of stacks
-    "lines of the tests": 148_732,  # serial consoles
+    "lines of the tests": 148_747,  # serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8923,  # the second day of stacks
     "lines of bloomery/cli": 11_183,  # serial consoles, the second day of stacks
