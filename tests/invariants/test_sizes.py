@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_647,  # serial consoles, the second day of stacks
-    "lines of the tests": 148_747,  # serial consoles
+    "lines of the product": 130_648,  # serial consoles, the second day of stacks
+    "lines of the tests": 148_756,  # serial consoles
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8923,  # the second day of stacks
     "lines of bloomery/cli": 11_183,  # serial consoles, the second day of stacks
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1228,  # the second day of stacks
     "lines of bloomery/orchestration/plan": 1562,
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9343,  # the second day of stacks
+    "lines of bloomery/orchestration/resources": 9344,  # the second day of stacks
     "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
     "lines of bloomery/orchestration/orders": 3441,  # the second day of stacks
     "lines of bloomery/orchestration/queries": 1618,  # the second day of stacks

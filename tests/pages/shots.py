@@ -37,7 +37,8 @@ OTHERS: Final = {
     "stacks": "/stacks", "new-stack": "/stacks/new", "stack-events": f"/{STACK}?tab=events",
     "stack-template": f"/{STACK}?tab=template", "stack-outputs": f"/{STACK}?tab=outputs",
     "events": "/events", "allocations": "/allocations", "books": "/books",
-    "conductors": "/conductors", "webhooks": "/webhooks", "about": "/about",
+    "conductors": "/conductors", "firmware": "/firmware",
+    "webhooks": "/webhooks", "about": "/about",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ PAGES = {
     "/stacks/new": "Nothing is ordered yet",
     "/events?type=baremetal.node.provision_set": "node.provision_set",
     "/allocations": "Node", "/books": "No runbook yet",
-    "/conductors": "online", "/webhooks": "webhook", "/about": "1.115",
+    "/conductors": "online", "/firmware": "Simulated", "/webhooks": "webhook", "/about": "1.115",
 }  # fmt: skip
 
 

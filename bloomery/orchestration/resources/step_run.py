@@ -290,6 +290,7 @@ class HardwareConfiguration(StepRun):
                 "url": Schema(Type.STRING, "The URL of the firmware.", required=True),
                 "checksum": Schema(Type.STRING, "The checksum of the firmware."),
                 "wait": Schema(Type.NUMBER, "Seconds to wait after the update."),
+                "version": Schema(Type.STRING, "The version that the BMC is to show afterwards."),
             }),
         ),
         "bios": updatable(
@@ -539,16 +540,16 @@ def steps_of(section: str, stated: Any) -> list[Json]:
 def firmware_differences(
     flashed: Sequence[Mapping[str, Any]], components: Sequence[Mapping[str, Any]]
 ) -> Iterator[drift.Difference]:
-    """Yield components whose version is not the version that was flashed last.
+    """Yield components whose version is not the stated one, else not the last flashed one.
 
     The URL of a firmware does not tell its version.  The node's row has it after the flashing.
     """
     present = {component["component"]: component for component in components}
-    for name in dict.fromkeys(each["component"] for each in flashed):
+    for name, stated in {each["component"]: each.get("version") for each in flashed}.items():
         component = present.get(name)
-        if component is not None and component["last_version_flashed"] is not None:
-            expected = {"current_version": component["last_version_flashed"]}
-            yield from drift.compare(expected, component, f"firmware/{name}/")
+        version = None if component is None else stated or component["last_version_flashed"]
+        if component is not None and version is not None:
+            yield from drift.compare({"current_version": version}, component, f"firmware/{name}/")
 
 
 def raid_differences(

@@ -6,6 +6,7 @@ import {page as conductorsPage} from './conductors.js'
 import {ask, field} from './dialog.js'
 import {announce, h, replace} from './dom.js'
 import {page as eventsPage} from './events.js'
+import {page as firmwarePage} from './firmware.js'
 import {page as fleetPage} from './fleet.js'
 import {page as nodePage} from './node.js'
 import * as others from './others.js'
@@ -21,7 +22,7 @@ const PAGES = [  // those of one word are in the navigation
   ['nodes', 'Fleet', fleetPage], ['nodes/:node', 'Node', nodePage],
   ['stacks', 'Stacks', stacksPage], ['stacks/new', 'New stack', planPage], ['stacks/:name/:id', 'Stack', stackPage], ['stacks/:name/:id/update', 'Update', planPage],
   ['events', 'Events', eventsPage], ['allocations', 'Allocations', others.allocations], ['books', 'Runbooks', booksPage],
-  ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['about', 'About', others.about],
+  ['firmware', 'Firmware', firmwarePage], ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['about', 'About', others.about],
 ]
 const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
   ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]

@@ -211,14 +211,22 @@ def test_values_of_secret_properties_are_not_told() -> None:
     assert password.field == "driver_info/redfish_password"
 
 
-def test_a_firmware_that_was_flashed_over_is_told() -> None:
+@pytest.mark.parametrize(
+    ("version", "flashed", "current", "differs"),
+    [
+        (None, "2", "2", False), (None, "2", "1", True), (None, None, "1", False),
+        ("2", "2", "2", False), ("2", "1", "2", False), ("2", "1", "1", True),
+        ("2", None, "1", True),
+    ],
+)  # fmt: skip
+def test_a_firmware_that_was_flashed_over_is_told(version, flashed, current, differs) -> None:
     rack = Rack(HardwareConfiguration)
-    rack.resource.record.data["applied"] = {"firmware": [{"component": "bmc", "url": "http://f"}]}
-    flashed = {"component": "bmc", "last_version_flashed": "2", "current_version": "2"}
-    rack.machines.firmware[NODE] = [flashed]
-    assert rack.fields() == []
-    flashed["current_version"] = "1"
-    assert rack.fields() == ["firmware/bmc/current_version"]
+    entry = {"component": "bmc", "url": "http://f", "version": version}
+    rack.resource.record.data["applied"] = {"firmware": [entry]}
+    rack.machines.firmware[NODE] = [
+        {"component": "bmc", "last_version_flashed": flashed, "current_version": current}
+    ]
+    assert rack.fields() == (["firmware/bmc/current_version"] if differs else [])
 
 
 def test_true_and_false_are_what_templates_write_for_them() -> None:
