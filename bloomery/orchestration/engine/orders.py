@@ -87,7 +87,7 @@ def _mark(stack: EngineStack, row: EngineResource, payload: Mapping[str, Any]) -
     """
     if row.pending_action is not None:
         return
-    row.data.pop(model.MARKED_UNHEALTHY, None)
+    machine_orders.clear(row)
     if payload.get("by_hand") and payload.get("unhealthy", True):
         row.data[model.MARKED_UNHEALTHY] = True
     row.action = Action.CHECK

@@ -24,7 +24,7 @@ from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN, MAKE
 from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
-from bloomery.orchestration.resources.machine_orders import ANOTHER, REBUILT
+from bloomery.orchestration.resources.machine_orders import ANOTHER, QUARANTINED, REBUILT
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key
 from bloomery.orchestration.template.functions import base as functions
@@ -180,8 +180,10 @@ def _open(
     phase: str = MAKE,
 ) -> None:
     began_at = stack.runtime.utc().isoformat()
-    if row.data.pop(MARKED_UNHEALTHY, None) and action is Action.DELETE:
-        row.data[ANOTHER] = True
+    row.data.pop(MARKED_UNHEALTHY, None)
+    if action is not Action.DELETE:  # the machine stays
+        for key in (ANOTHER, QUARANTINED):
+            row.data.pop(key, None)
     row.pending_action = ResourceAction(
         action=action,
         traversal=stack.row.traversal,

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from bloomery import errors
-from bloomery.model.stacks import MARKED_UNHEALTHY
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Unknown, Verb
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Resource, ResourceState, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.machine_orders import ANOTHER
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.template_side import TemplateSide
@@ -142,8 +142,8 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     effect, replaced = kind.effect_of_create(values), builder.actions[key]
     if replaced.record is None or replaced.properties is None:
         return effect
-    is_marked = replaced.record.data.get(MARKED_UNHEALTHY)  # then it must be another machine
-    if not is_marked and kind.deletes_first(replaced.record.properties, replaced.properties):
+    is_another = replaced.record.data.get(ANOTHER)  # the old machine is no use to it
+    if not is_another and kind.deletes_first(replaced.record.properties, replaced.properties):
         return replace(effect, needs=None, reason="the old one is given back first")
     return effect
 

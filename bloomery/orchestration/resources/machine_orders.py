@@ -44,6 +44,7 @@ class ResourceOrder:
             yield REBUILT, True
             return
         yield MARKED_UNHEALTHY, True
+        yield ANOTHER, True
         if self.quarantine:
             yield QUARANTINED, self.reason
 

@@ -134,6 +134,17 @@ def test_an_order_outlives_the_engine_that_took_it(site: Orchestration) -> None:
     is_retired(site, old["uuid"])
 
 
+def test_an_order_without_another_machine_is_refused_in_its_plan(site: Orchestration) -> None:
+    """The machine that is given back first is no use to its successor."""
+    first = {f"m{n}": instance(f"m{n}", replace_order="delete_first") for n in range(3)}
+    path = make(site, **first)
+    body = {"resource_orders": {"m0": {"action": "replace"}}}
+    status, preview = site.ask("PATCH", f"{path}/preview", body)
+    assert status == 200, preview
+    steps = {step["action"]: step["reason"] for step in preview["plan"]["steps"]}
+    assert "no free node of class bm.test" in steps["refuse"]
+
+
 def test_what_cannot_be_ordered_is_refused_by_name(site: Orchestration) -> None:
     path = make(site, slot=SLOT, web=WEB, note={"type": "OS::Heat::None"})
     before = site.stack(path)
