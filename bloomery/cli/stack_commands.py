@@ -170,6 +170,8 @@ def events(find: Find, name: str, follow: bool) -> None:
 @stack_orders.REVISION
 @CONVERGE
 @stack_orders.OUT
+@click.option("--free", is_flag=True,
+              help="Show the machines of each class: reserved, free, needed, left.")  # fmt: skip
 @groups.AS_JSON
 @click.pass_obj
 def plan(
@@ -182,6 +184,7 @@ def plan(
     revision: int | None,
     converge: bool,
     out: str | None,
+    free: bool,
     as_json: bool,
 ) -> None:
     """Show what up with the same arguments would do; nothing is changed.
@@ -194,13 +197,22 @@ def plan(
     )
     present = stack_orders.find_updatable(client, order.name)
     order.body.update({"converge": True} if converge and present else {})
-    document = stack_orders.preview(client, order, present)
+    document = stack_orders.preview(client, order, present, free=free)
     if out is not None:
         stack_orders.save(out, order, present, document)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         _echo_plan(document["plan"], order, converge=converge)
+    if free and not as_json:
+        rows = [
+            (each["resource_class"], ",".join(each["traits"]) or "-",
+             *(str(each[key]) for key in stack_orders.CAPACITY))
+            for each in document["plan"].get("capacity", ())
+        ]  # fmt: skip
+        heads = ("CLASS", "TRAITS", *(key.upper() for key in stack_orders.CAPACITY))
+        click.echo()
+        _echo_rows([heads, *rows] if rows else [("no machine is needed or given back",)])
 
 
 @stack.command()

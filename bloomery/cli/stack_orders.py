@@ -32,6 +32,7 @@ OVERRIDE: Final = click.option(
     help="Get past the operator's checks on plans, which takes a role.",
 )  # fmt: skip
 FORMAT: Final = "bloomery_plan"  # the key of a saved plan, and its version
+CAPACITY: Final = ("nodes", "reserved", "free", "needed", "returned", "left")
 _MOST_NAMED: Final = 10
 FILE: Final = click.argument("file", required=False)
 NAME: Final = click.argument("name", required=False)
@@ -125,17 +126,20 @@ def find_updatable(client: Any, name: str) -> Json | None:
     return present
 
 
-def preview(client: Any, order: StackOrder, present: Json | None) -> Json:
-    """Return the service's preview; name the parameters that return to their default."""
-    body = order.body
+def preview(client: Any, order: StackOrder, present: Json | None, *, free: bool = False) -> Json:
+    """Return the service's preview; name the parameters that return to their default.
+
+    ``free``: the plan tells of the nodes that it needs and leaves free.
+    """
+    body, query = order.body, "?free=true" if free else ""
     if present is None and "revision" in body:
         raise stacks.StackNotThere(name=order.name)
     if present is None:
-        document: Json = client.post("/stacks/preview", {"stack_name": order.name, **body})
+        document: Json = client.post(f"/stacks/preview{query}", {"stack_name": order.name, **body})
         return document
     path = stacks.path_of(present)
     send = client.patch if order.existing else client.put
-    changes: Json = send(f"{path}/preview", body)
+    changes: Json = send(f"{path}/preview{query}", body)
     if order.existing or "revision" in body:
         return changes
     # the template's parameters that the stack has set and the request leaves out

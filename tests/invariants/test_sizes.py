@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_648,  # serial consoles, the second day of stacks
-    "lines of the tests": 148_756,  # serial consoles
+    "lines of the product": 130_764,  # the second day of stacks
+    "lines of the tests": 148_852,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
-    "lines of bloomery/api": 8923,  # the second day of stacks
-    "lines of bloomery/cli": 11_183,  # serial consoles, the second day of stacks
+    "lines of bloomery/api": 8927,  # the second day of stacks
+    "lines of bloomery/cli": 11_199,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
@@ -34,13 +34,13 @@ LIMITS = {
     "lines of bloomery/operations": 5810,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3387,  # the second day of stacks
-    "lines of bloomery/orchestration/foresight": 1228,  # the second day of stacks
+    "lines of bloomery/orchestration/engine": 3389,  # the second day of stacks
+    "lines of bloomery/orchestration/foresight": 1269,  # the second day of stacks
     "lines of bloomery/orchestration/plan": 1562,
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9344,  # the second day of stacks
+    "lines of bloomery/orchestration/resources": 9345,  # the second day of stacks
     "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
-    "lines of bloomery/orchestration/orders": 3441,  # the second day of stacks
+    "lines of bloomery/orchestration/orders": 3493,  # the second day of stacks
     "lines of bloomery/orchestration/queries": 1618,  # the second day of stacks
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 766,  # the second day of stacks
-    "functions": 8475,  # the second day of stacks
+    "functions": 8478,  # the second day of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 601,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before

@@ -43,8 +43,8 @@ ENDPOINTS: Final = (
     *_row("POST", "stacks", stacks.create, "stacks:create", 201, body=bodies.CREATE),
     *_row("GET", "stacks/detail", stacks.detail, "stacks:detail"),
     *_row(
-        "POST", "stacks/preview", stacks.preview, "stacks:preview", body=bodies.CREATE,
-        only_reads=True,
+        "POST", "stacks/preview", stacks.preview, "stacks:preview",
+        query=stacks.FREE, body=bodies.CREATE, only_reads=True,
     ),
     # Redirects to the URL of a stack.
     *_row(_ANY, "stacks/{stack}", stacks.find, "stacks:lookup", 302),

@@ -41,7 +41,8 @@ LIST: Final = {
     ),
 }  # fmt: skip
 SHOW: Final = arguments.all_of(arguments.boolean, "resolve_outputs")
-NESTED: Final = arguments.all_of(arguments.boolean, "show_nested")
+FREE: Final = arguments.all_of(arguments.boolean, "free")
+NESTED: Final = FREE | arguments.all_of(arguments.boolean, "show_nested")
 
 
 def index(call: StackCall, **query: Any) -> Json:
@@ -93,9 +94,10 @@ def create(call: StackCall) -> Reply:
     return Reply(document={"stack": document}, location=call.stack_url(stack))
 
 
-def preview(call: StackCall) -> Json:
+def preview(call: StackCall, *, free: bool = False) -> Json:
+    """Return what a create would make; ``free``: with the nodes that it needs and leaves free."""
     name, new = _new_stack(call)
-    stack = call.operations.preview_stack(call.request, name, new)
+    stack = call.operations.preview_stack(call.request, name, new, with_capacity=free)
     return {"stack": views.stack_in_preview(call, stack), "plan": dict(stack.plan)}
 
 
@@ -126,13 +128,15 @@ def update(call: StackCall, stack_name: str, stack_id: str) -> None:
 
 
 def preview_update(
-    call: StackCall, stack_name: str, stack_id: str, *, show_nested: bool = False
-) -> Json:
+    call: StackCall, stack_name: str, stack_id: str, *, show_nested: bool = False,
+    free: bool = False,
+) -> Json:  # fmt: skip
     preview = call.operations.preview_update_stack(
         call.request,
         call.stack(stack_name, stack_id),
         _changes(call),
         show_nested=show_nested,
+        with_capacity=free,
     )
     return {"resource_changes": views.update_preview(preview), "plan": dict(preview.plan)}
 

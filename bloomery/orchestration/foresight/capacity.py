@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.effects import Need
 from bloomery.orchestration.resources.machines import Json
 
+K = TypeVar("K")
 MOST_NAMES: Final = 5
 NODE: Final = "OS::Ironic::Node"
 
@@ -32,7 +34,7 @@ def check_capacity(builder: PlanBuilder) -> None:
         of_class = {key: need for key, need in needs.items() if need.resource_class == name}
         free = list_free(name)
         returned = _count_returned(builder, of_class, name)
-        unmet = _unmet(of_class, free)
+        _, unmet = _assign(of_class, free)
         if len(unmet) <= returned:
             continue
         names = [key.name for key in of_class]
@@ -53,17 +55,56 @@ def check_capacity(builder: PlanBuilder) -> None:
                 builder.actions[key] = replace(action, effect=effect)
 
 
-def _unmet(needs: Mapping[Key, Need], free: Sequence[Json]) -> list[Key]:
-    """Give each need the fitting node with the fewest traits; return the needs that get none."""
+def _assign(needs: Mapping[K, Need], free: Sequence[Json]) -> tuple[list[Json], list[K]]:
+    """Give each need the fitting node with the fewest traits.
+
+    Return the nodes that are taken, and the needs that get none.
+    """
     unassigned = sorted(free, key=lambda node: len(node["traits"] or ()))
-    unmet = []
+    taken, unmet = [], []
     for key, need in sorted(needs.items(), key=lambda item: -len(item[1].traits)):
         node = next((node for node in unassigned if _fits(node, need)), None)
         if node is None:
             unmet.append(key)
         else:
             unassigned.remove(node)
-    return unmet
+            taken.append(node)
+    return taken, unmet
+
+
+def list_rows(
+    needs: Sequence[Need], nodes: Mapping[str, Sequence[Json]], returned: Collection[str]
+) -> list[Json]:
+    """Return a row for each class and set of traits: its nodes, and those that a plan leaves free.
+
+    ``nodes``: all of each class.  ``returned``: UUIDs of nodes that the plan gives back; they are
+    free once they are clean, and not counted in ``left``.  A row whose ``left`` is below zero has
+    needs that no free node meets.
+    """
+    rows: list[Json] = []
+    for name in sorted({*nodes, *(need.resource_class for need in needs)}):
+        groups: dict[tuple[str, ...], list[Json]] = {}
+        for node in nodes.get(name, ()):
+            groups.setdefault(tuple(sorted(node["traits"])), []).append(node)
+        free = [node for group in groups.values() for node in group if node["is_free"]]
+        of_class = dict(enumerate(need for need in needs if need.resource_class == name))
+        taken, unmet = _assign(of_class, free)
+        needed = Counter(tuple(sorted(node["traits"])) for node in taken)
+        missing = Counter(tuple(sorted(of_class[number].traits)) for number in unmet)
+        for traits in sorted({*groups, *missing}):
+            group = groups.get(traits, [])
+            count = sum(node["is_free"] for node in group)
+            used = needed[traits] + missing[traits]
+            rows.append(
+                {
+                    "resource_class": name, "traits": list(traits), "nodes": len(group),
+                    "reserved": sum(node["instance_uuid"] is not None for node in group),
+                    "free": count, "needed": used,
+                    "returned": sum(node["uuid"] in returned for node in group),
+                    "left": count - used,
+                }
+            )  # fmt: skip
+    return rows
 
 
 def _fits(node: Json, need: Need) -> bool:

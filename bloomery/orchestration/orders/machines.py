@@ -48,6 +48,10 @@ _PLACES: Final = (
     "uuid", "name", "conductor_group", "shard", "chassis_uuid", "provision_state", "instance_uuid",
     "maintenance",
 )  # fmt: skip
+_CAPACITY: Final = (
+    "uuid", "name", "traits", "provision_state", "power_state", "instance_uuid", "maintenance",
+    "retired",
+)  # fmt: skip
 _MOST: Final = 1000
 _BUSY: Final = (
     errors.NodeLocked, errors.ParentNodeLocked, errors.ChildNodeLocked, errors.LockLost,
@@ -80,17 +84,39 @@ class ServiceMachines:
     def list_available(self, resource_class: str) -> list[Json]:
         filters = {
             "resource_class": resource_class, "provision_state": State.AVAILABLE,
-            "associated": False, "maintenance": False,
+            "associated": False, "maintenance": False, "retired": False,
         }  # fmt: skip
         nodes = self._list(_FREE, filters)
         return [each | {"traits": (each["traits"] or "").split(",")} for each in nodes]
 
+    def list_capacity(self, resource_class: str) -> list[Json]:
+        """Return all nodes of a class that the caller may see, with ``is_free`` for allocations."""
+        found: list[Json] = []
+        while not found or len(found) % _MOST == 0:
+            marker = found[-1]["uuid"] if found else None
+            page = self._list(_CAPACITY, {"resource_class": resource_class}, marker)
+            found += page
+            if not page:
+                break
+        for node in found:
+            node["traits"] = node["traits"].split(",") if node["traits"] else []
+            node["is_free"] = (
+                node["provision_state"] == State.AVAILABLE
+                and node["instance_uuid"] is None
+                and node["power_state"] is not None
+                and not (node["maintenance"] or node["retired"])
+            )
+        return found
+
     def list_class(self, resource_class: str) -> list[Json]:
         return self._list(_PLACES, {"resource_class": resource_class})
 
-    def _list(self, columns: tuple[str, ...], filters: Json) -> list[Json]:
+    def _list(
+        self, columns: tuple[str, ...], filters: Json, marker: str | None = None
+    ) -> list[Json]:
+        place = Page(limit=_MOST, marker=marker)
         with _raises_busy(None):
-            page, _ = nodes.list_rows(self._context(), columns, filters, Page(limit=_MOST))
+            page, _ = nodes.list_rows(self._context(), columns, filters, place)
         return [dict(zip(columns, row, strict=True)) for row in page]
 
     def create_node(self, fields: Json) -> None:

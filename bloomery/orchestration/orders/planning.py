@@ -6,9 +6,11 @@ reads.texts()  # the state of each node that the plan depends on, for its basis
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bloomery.orchestration import foresight, stack
+from bloomery.orchestration.foresight import capacity
 from bloomery.orchestration.orders import plan_basis
 from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.plan.builder import ExistingStack
@@ -39,6 +41,22 @@ class NodeReads:
         if node is not None:
             self._nodes[node["uuid"]] = node
         return node
+
+    def capacity(self, plan: Plan, document: Mapping[str, Any]) -> list[Json]:
+        """Return the nodes of the classes that a plan needs, or gives back, and what it leaves."""
+        if not self._has_service:
+            return []
+        effects = [action.effect for action in plan.actions.values()]
+        needs = [effect.needs for effect in effects if effect.needs is not None]
+        deleted = [effect.resource_class for effect in effects if "deleted" in effect.verbs]
+        classes = {need.resource_class for need in needs} | {each for each in deleted if each}
+        returned = {
+            step["machine"]
+            for step in document["steps"]
+            if "deleted" in step["verbs"] and step["machine"]
+        }
+        nodes = {name: self._machines.list_capacity(name) for name in sorted(classes)}
+        return capacity.list_rows(needs, nodes, returned)
 
     def texts(self) -> dict[str, str]:
         return {uuid: plan_basis.node_text(node) for uuid, node in self._nodes.items()}

@@ -46,12 +46,17 @@ _KINDS: Final[Mapping[Verb, str]] = {
 # ---------------------------------------------------------------------------------------- create
 
 
-def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
+def preview_stack(
+    ctx: StackContext, name: object, arguments: StackArguments, *, with_capacity: bool = False
+) -> PreviewedStack:
+    """Return what a create would make; ``with_capacity``: with the free nodes that it leaves."""
     new = stacks.read_new(ctx, name, arguments)
     with ctx.services.heavy_jobs.enter():
         reads = planning.NodeReads(ctx)
         planned = foresight.create(new.stack, ExistingStack(records={}, **reads.functions()))
         laid_out = step_times.document(ctx, None, planned)
+    if with_capacity:
+        laid_out["capacity"] = reads.capacity(planned, laid_out)
     definition, secrecy = new.stack.definition, Secrecy(new.stack)
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
     return PreviewedStack(
@@ -122,6 +127,7 @@ def preview_update_stack(
     arguments: StackArguments,
     *,
     show_nested: bool = False,
+    with_capacity: bool = False,
 ) -> UpdatePreview:
     """Return what an update would do to each resource; some kinds decide only in the update.
 
@@ -152,6 +158,8 @@ def preview_update_stack(
     document = {
         **laid_out, "warnings": warnings, "drifted": drifted, "basis": basis, "paused": paused,
     }  # fmt: skip
+    if with_capacity:
+        document["capacity"] = reads.capacity(planned, laid_out)
     # As in Heat, an unchanged resource that owns a child stack counts as updated.  A resource of
     # a child stack has its own name, without the path.
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}

@@ -308,7 +308,7 @@ def test_preview_of_an_update_names_five_kinds_of_changes(api, engine):
     changes = api.patch(f"{S}/preview?show_nested=True", {}).json["resource_changes"]
     assert list(changes) == ["unchanged", "updated", "replaced", "added", "deleted"]
     assert changes["updated"][0]["resource_action"] == "CREATE"
-    assert engine.asked[-1][2] == {"show_nested": True}
+    assert engine.asked[-1][2] == {"show_nested": True, "with_capacity": False}
 
 
 def test_delete_has_no_body(api, engine):

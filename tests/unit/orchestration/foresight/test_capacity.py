@@ -9,9 +9,12 @@ import pytest
 
 from bloomery.model.stacks import Action, StoredResource
 from bloomery.orchestration import foresight
-from bloomery.orchestration.foresight import document
+from bloomery.orchestration.foresight import capacity, document
 from bloomery.orchestration.plan.builder import ExistingStack
+from bloomery.orchestration.resources.effects import Need
 from tests.kit.stacks import simulations
+
+Json = dict[str, Any]
 
 
 def web(traits: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -87,3 +90,41 @@ def test_machines_that_are_given_back_before_make_nothing_certain() -> None:
     existing = ExistingStack(records={"a": row}, list_free=lambda _resource_class: [])
     plan = foresight.plan(old, new, existing)
     assert not plan.refused
+
+
+def machine(name: str, *traits: str, free: bool = True, instance: str | None = None) -> Json:
+    return {
+        "uuid": name, "name": name, "traits": list(traits), "is_free": free,
+        "instance_uuid": instance,
+    }  # fmt: skip
+
+
+ROWS: dict[str, tuple[list[Need], list[Json], list[tuple[object, ...]]]] = {
+    "none is there": (
+        [Need(resource_class="bm", traits=("T",))], [], [(["T"], 0, 0, 0, 1, 0, -1)],
+    ),
+    "the one without traits is taken": (
+        [Need(resource_class="bm")], [machine("a"), machine("b", "T")],
+        [([], 1, 0, 1, 1, 0, 0), (["T"], 1, 0, 1, 0, 0, 1)],
+    ),
+    "reserved, broken and returned ones": (
+        [Need(resource_class="bm")],
+        [machine("a", free=False, instance="i"), machine("b", free=False), machine("c")],
+        [([], 3, 1, 1, 1, 1, 0)],
+    ),
+    "more needed than free": (
+        [Need(resource_class="bm")] * 3, [machine("a"), machine("b")],
+        [([], 2, 0, 2, 3, 0, -1)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("needs", "nodes", "rows"), [*ROWS.values()], ids=[*ROWS])
+def test_rows_tell_what_a_plan_leaves_free(
+    needs: list[Need], nodes: list[Json], rows: list[tuple[object, ...]]
+) -> None:
+    keys = ("traits", "nodes", "reserved", "free", "needed", "returned", "left")
+    returned = {node["uuid"] for node in nodes if node["instance_uuid"]}
+    told = capacity.list_rows(needs, {"bm": nodes}, returned)
+    assert [tuple(row[key] for key in keys) for row in told] == rows
+    assert {row["resource_class"] for row in told} == {"bm"}
