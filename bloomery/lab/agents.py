@@ -23,13 +23,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from bloomery.lab import tls
 from bloomery.lab.agent import Agent
 from bloomery.lab.agent_commands import RUNNING, Commands, Json
 from bloomery.lab.agent_server import AgentServer
 from bloomery.lab.timers import Seconds, Timers, draw
+
+if TYPE_CHECKING:  # it needs cryptography
+    from bloomery.lab.tpm import SoftwareTpm
 
 LOG = logging.getLogger(__name__)
 _THREADS: Final = 32
@@ -74,7 +77,7 @@ class Profile:
 
     ``write_s``: of an image.  ``erase_s``: of a step that erases.  ``fails``: the share of writes
     and steps that fail.  ``inspects``: post the inventory before the lookup.  ``heartbeat_s``:
-    between two heartbeats; None: as the API asks.
+    between two heartbeats; None: as the API asks.  ``tpm``: it proves which CD it has booted.
     """
 
     api: str
@@ -84,6 +87,7 @@ class Profile:
     erase_s: Seconds = 0.0
     fails: float = 0.0
     inspects: bool = False
+    tpm: bool = False
     heartbeat_s: Seconds | None = None
 
 
@@ -150,6 +154,10 @@ class EmulatedAgent(Commands):
         self._crew, self._random = crew, source
         self._agent = Agent(HttpApi(profile.api), machine.macs)
         self.inventory = self._agent.inventory()
+        if profile.tpm:
+            from bloomery.lab.tpm import SoftwareTpm  # late: cryptography
+
+            self.tpm = SoftwareTpm()
         self._url = ""
         self._sent_at = 0.0
         self._boots = self._heartbeats = 0  # timers of an earlier boot or heartbeat have no effect
@@ -215,6 +223,8 @@ class EmulatedAgent(Commands):
                 self.machine.note("agent: lookup gave no token, and the CD has none")
                 self.state = "lost"
                 return
+        if self.tpm is not None and medium not in (None, "network"):
+            self._measure(self.tpm, str(medium))
         with self._life:
             if boot != self._boots:
                 return
@@ -224,6 +234,15 @@ class EmulatedAgent(Commands):
             self._url = self._crew.server.open(self)
             self.state = "waiting"
             self._schedule(0.0)
+
+    def _measure(self, tpm: SoftwareTpm, url: str) -> None:
+        """Let the TPM measure a CD; one that cannot be read leaves it as after power on."""
+        tpm.reset()
+        try:
+            with urllib.request.urlopen(url, timeout=_API_TIMEOUT_S) as cd:  # noqa: S310
+                tpm.boot_cd(cd.read())
+        except (OSError, ValueError, http.client.HTTPException) as exc:
+            self.machine.note(f"agent: its TPM cannot measure the CD: {type(exc).__name__}")
 
     def _schedule(self, seconds: float) -> None:
         """Schedule the next heartbeat, in place of an earlier one."""

@@ -57,7 +57,7 @@ _API: Final = _text("the http or https address of an API", pattern="^https?://."
 _AGENT: Final = _map("an agent's behaviour", {
     "api": _API, "image": _text("a part of the address of the agent's image"),
     "boot_s": _SECONDS, "write_s": _SECONDS, "erase_s": _SECONDS, "heartbeat_s": _SECONDS,
-    "fails": _SHARE, "inspects": _FLAG,
+    "fails": _SHARE, "inspects": _FLAG, "tpm": _FLAG,
 })  # fmt: skip
 _COUNT: Final = {
     "type": "integer", "minimum": 1, "maximum": MOST,

@@ -85,20 +85,27 @@ class SoftwareTpm:
         return log
 
     def boot_cd(self, iso: bytes) -> None:
-        """Measure what firmware and GRUB do of a boot CD with vmlinuz, initrd and a grub.cfg."""
+        """Measure what firmware and GRUB do of a boot CD with vmlinuz, initrd and a grub.cfg.
+
+        Raises ValueError for one without them.
+        """
         import pycdlib
+        from pycdlib.pycdlibexception import PyCdlibException
 
         disc = pycdlib.PyCdlib()
-        disc.open_fp(io.BytesIO(iso))
 
         def read(path: str) -> bytes:
             out = io.BytesIO()
             disc.get_file_from_iso_fp(out, rr_path=path)
             return out.getvalue()
 
-        config = read("/EFI/BOOT/grub.cfg").decode()
-        kernel, ramdisk = read("/vmlinuz"), read("/initrd")
-        disc.close()
+        try:
+            disc.open_fp(io.BytesIO(iso))
+            config = read("/EFI/BOOT/grub.cfg").decode()
+            kernel, ramdisk = read("/vmlinuz"), read("/initrd")
+            disc.close()
+        except PyCdlibException as exc:
+            raise ValueError(f"it is no boot CD for UEFI: {exc}") from exc
         self.boot_grub(config, kernel, ramdisk)
 
     def boot_grub(self, config: str, kernel: bytes, ramdisk: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import random
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bloomery.drivers.agent_boot import image
 from bloomery.lab.agents import Answer, EmulatedAgent, Profile
 from bloomery.lab.system import Spec, System
 from bloomery.lab.timers import Timers
@@ -190,3 +192,24 @@ def test_a_token_that_no_lookup_gives_is_read_from_the_cd(monkeypatch, content, 
     assert world.agent.state == ("lost" if token is None else "waiting")
     reason = "agent: lookup gave no token, and the CD has none"
     assert (reason in world.system.happened) == (token is None)
+
+
+def test_an_agent_with_a_tpm_measures_the_cd_that_it_has_booted(monkeypatch):
+    contents = image.Contents(
+        kernel=io.BytesIO(b"kernel"), ramdisk=io.BytesIO(b"ramdisk"),
+        bootloader=io.BytesIO(b"esp"), isolinux=None, grub_config="/EFI/BOOT/grub.cfg",
+        command_line="console=ttyS0", files={},
+    )  # fmt: skip
+    out = io.BytesIO()
+    image.write(contents, out)
+    cds = [out.getvalue(), b"no CD"]
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_a, **_k: io.BytesIO(cds.pop(0)))
+    world = World(tpm=True)
+    world.boot()
+    world.turn(5.0)
+    measured = {digest for _, _, digest, _ in world.agent.tpm.events}
+    assert {hashlib.sha256(each).digest() for each in (b"kernel", b"ramdisk")} <= measured
+    world.boot()
+    world.turn(5.0)
+    assert world.agent.tpm.events == []
+    assert any("its TPM cannot measure the CD" in what for what in world.system.happened)
