@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 130_790,  # the second day of stacks
-    "lines of the tests": 148_875,  # the second day of stacks
+    "lines of the tests": 148_953,  # serial consoles, the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8927,  # the second day of stacks
     "lines of bloomery/cli": 11_199,  # the second day of stacks
