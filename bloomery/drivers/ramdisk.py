@@ -42,6 +42,11 @@ class RamdiskDeploy(base.Deploy):
         secure_boot.check(task)
         boot.validate(task)
 
+    def list_ineffective(self, task: base.DriverTask) -> list[str]:
+        """Return the settings of proofs, which only agents give."""
+        names = ("attestation_ek", "attestation_pcrs")
+        return [f"driver_info/{name}" for name in names if task.driver_info.get(name)]
+
     def takes(self, node: Node) -> bool:
         return node.instance_info.get("boot_iso") is not None
 

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_790,  # the second day of stacks
-    "lines of the tests": 148_953,  # serial consoles, the second day of stacks
+    "lines of the product": 130_795,  # the second day of stacks
+    "lines of the tests": 148_961,  # serial consoles, the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8927,  # the second day of stacks
     "lines of bloomery/cli": 11_199,  # the second day of stacks
@@ -23,7 +23,7 @@ LIMITS = {
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9627,  # the second day of stacks
-    "lines of bloomery/drivers": 22_297,  # serial consoles, quotes of TPMs
+    "lines of bloomery/drivers": 22_302,  # serial consoles, quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 766,  # the second day of stacks
-    "functions": 8479,  # the second day of stacks
+    "functions": 8480,  # the second day of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
     "one-caller helpers": 601,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before

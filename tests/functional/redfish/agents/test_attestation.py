@@ -259,6 +259,14 @@ def test_settings_that_prove_nothing_are_refused_by_name(stage, available, info,
     assert why in refusal["reason"]
 
 
+def test_a_deployment_without_an_agent_says_that_nothing_is_proved(stage, available):
+    iso = {"boot_iso": "http://images.test/rescue.iso"}
+    stage.patch(available, deploy_interface="ramdisk", instance_info=iso)
+    answer = stage.api.get(f"/v1/nodes/{available}/validate").json["deploy"]
+    assert answer["result"] is True
+    assert "driver_info/attestation_ek" in answer["reason"]
+
+
 # --------------------------------------------------------------------------------- learning
 
 
