@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_795,  # the second day of stacks
-    "lines of the tests": 148_961,  # serial consoles, the second day of stacks
+    "lines of the product": 130_894,  # the second day of stacks
+    "lines of the tests": 149_013,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8927,  # the second day of stacks
     "lines of bloomery/cli": 11_199,  # the second day of stacks
@@ -40,17 +40,17 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 9345,  # the second day of stacks
     "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
-    "lines of bloomery/orchestration/orders": 3493,  # the second day of stacks
+    "lines of bloomery/orchestration/orders": 3592,  # the second day of stacks
     "lines of bloomery/orchestration/queries": 1618,  # the second day of stacks
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1276,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 766,  # the second day of stacks
-    "functions": 8480,  # the second day of stacks
+    "files of the product": 767,  # the second day of stacks
+    "functions": 8485,  # the second day of stacks
     "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
-    "one-caller helpers": 601,  # the second day of stacks
+    "one-caller helpers": 602,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

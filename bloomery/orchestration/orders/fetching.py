@@ -27,8 +27,13 @@ MOST_REDIRECTS: Final = 5
 PATIENCE_S: Final = 1.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 OK: Final = 200
+GONE: Final = frozenset({404, 410})
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class NotThere(FetchRefused):
+    """The server says that there is nothing behind the URL."""
 
 
 @functools.cache
@@ -81,15 +86,22 @@ class Fetcher:
 
         Raises FetchRefused, and FetchesBusy if other fetches take all slots for ``PATIENCE_S``.
         """
+        return self._decoded(self._follow("GET", url, until_s))
+
+    def check(self, url: str, until_s: float) -> None:
+        """Ask for the headers behind ``url`` alone.  Raises as ``fetch`` does, and NotThere."""
+        self._follow("HEAD", url, until_s)
+
+    def _follow(self, method: str, url: str, until_s: float) -> bytes:
         here = fetching.checked(url)
         slots = _slots(self.at_once)
         if not slots.acquire(timeout=PATIENCE_S):
             raise errors.FetchesBusy(count=self.at_once)
         try:
             for _redirect in range(MOST_REDIRECTS + 1):
-                onward, content = self._answer(here, until_s)
+                onward, content = self._answer(method, here, until_s)
                 if onward is None:
-                    return self._decoded(content)
+                    return content
                 there = fetching.checked(urllib.parse.urljoin(here.geturl(), onward))
                 if here.scheme == "https" and there.scheme != "https":
                     raise FetchRefused("it redirects from https to http")
@@ -98,16 +110,22 @@ class Fetcher:
         finally:
             slots.release()
 
-    def _answer(self, url: urllib.parse.SplitResult, until_s: float) -> tuple[str | None, bytes]:
+    def _answer(
+        self, method: str, url: urllib.parse.SplitResult, until_s: float
+    ) -> tuple[str | None, bytes]:
         connection = Connection(url, self.addresses, until_s)
         answer: http.client.HTTPResponse | None = None
         try:
-            connection.request("GET", fetching.target(url), headers=fetching.HEADERS)
+            connection.request(method, fetching.target(url), headers=fetching.HEADERS)
             answer = connection.getresponse()
             if answer.status in REDIRECTS and (onward := answer.getheader("Location")):
                 return onward, b""
+            if answer.status in GONE:
+                raise NotThere(f"the server answers {answer.status}")
             if answer.status != OK:
                 raise FetchRefused(f"the server answers {answer.status}")
+            if method == "HEAD":
+                return None, b""
             if answer.getheader("Content-Encoding", "identity").lower() != "identity":
                 raise FetchRefused("the server packs its answer, though it was asked not to")
             return None, connection.content(answer, self.limits.template_bytes)

@@ -17,7 +17,15 @@ from bloomery.model.stack_views import (
 )
 from bloomery.model.stacks import StoredResource
 from bloomery.orchestration import foresight
-from bloomery.orchestration.orders import checks, plan_basis, plan_checks, planning, stacks
+from bloomery.orchestration.orders import (
+    checks,
+    images,
+    inputs,
+    plan_basis,
+    plan_checks,
+    planning,
+    stacks,
+)
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.queries import access, lists, step_times, why
@@ -154,6 +162,10 @@ def preview_update_stack(
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
     drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
     warnings = laid_out["warnings"] + plan_checks.refusals(ctx, laid_out, basis)
+    if arguments.revision is not None:  # whose images may be older than the server keeps them
+        urls = images.urls_of(planned, new)
+        found = images.list_warnings(inputs.fetcher_of(ctx.services.conf), urls)
+        warnings += [new.definition.redaction.masked(each) for each in found]
     basis[plan_basis.NODES] = reads.texts()
     document = {
         **laid_out, "warnings": warnings, "drifted": drifted, "basis": basis, "paused": paused,

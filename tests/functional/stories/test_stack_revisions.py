@@ -98,6 +98,7 @@ def test_a_machine_goes_back_to_the_revision_of_yesterday(site: Orchestration) -
 
     planned = run(site, "stack", "plan", "web", "--revision", "1")
     assert "1 to rebuild (data lost)" in planned.output, planned.output
+    assert "warning: web: cannot see whether http://images/a.img is there" in planned.output
     assert image_of(site) == NEW
     back = run(site, "stack", "up", "web", "--revision", "1", "--yes")
     assert back.exit_code == 0, back.output
