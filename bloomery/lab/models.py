@@ -244,6 +244,7 @@ OPENBMC: Final = Model(
         "cpus": 72,
         "memory_gib": 480,
         "disks_gib": (960,),
+        "keeps_images": True,
     },
     no_hosts=("HGX_Baseboard_0",),
     places={

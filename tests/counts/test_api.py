@@ -50,6 +50,15 @@ def test_a_page_of_short_rows_is_the_last_event_the_marker_and_the_rows(
         assert (meter.commits, len(meter.statements)) == (0, statements)
 
 
+def test_firmware_of_any_number_of_machines_costs_the_same(api: Client, meter: Meter) -> None:
+    """The catalogue, the nodes, and their components."""
+    for _ in range(2):
+        meter.reset()
+        api.get("/ext/v1/firmware")
+        assert (meter.commits, len(meter.statements)) == (0, 3)
+        api.post("/ext/v1/nodes:batch", {"nodes": [{"driver": "fake-hardware"}] * 5})
+
+
 def test_the_fleet_costs_the_same_however_many_nodes_there_are(api: Client, meter: Meter) -> None:
     """The last event, the counts, and the reserved nodes."""
     for _ in range(2):

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_894,  # the second day of stacks
-    "lines of the tests": 149_013,  # the second day of stacks
+    "lines of the product": 130_895,  # the second day of stacks
+    "lines of the tests": 149_023,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8927,  # the second day of stacks
     "lines of bloomery/cli": 11_199,  # the second day of stacks
@@ -27,7 +27,7 @@ LIMITS = {
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5986,  # a simulated TPM
+    "lines of bloomery/lab": 5987,  # a simulated TPM
     "lines of bloomery/model": 4598,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,

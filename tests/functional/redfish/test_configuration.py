@@ -442,6 +442,7 @@ def rollback(component="bios", **more):
         ("bios", "2.0.0", {"restarts_for_image": False}),
         ("bmc", "1.0.0", {}),
         ("bmc", "1.0.0", {"restarts_for_image": False}),
+        ("bmc", "1.0.0", {"model": "openbmc-gb300"}),
     ],
     ids=str,
 )
