@@ -51,7 +51,7 @@ BUTTONS = {  # by page: the button, the roles that may use it, and the request t
         ("Provide", ALL, "PUT", f"{NODE}/states/provision", {"target": "provide"}),
         ("Power on", ALL, "PUT", f"{NODE}/states/power", {"target": "power on"}),
         ("Maintenance", ALL, "PUT", f"{NODE}/maintenance", {"reason": "x"}),
-        ("Add a note", ALL, "PATCH", NODE, [{"op": "remove", "path": "/description"}]),
+        ("Edit", ALL, "PATCH", NODE, [{"op": "remove", "path": "/description"}]),
     ],
     "/allocations": [
         ("New allocation", ALL, "POST", "/v1/allocations", {"resource_class": "x"}),
