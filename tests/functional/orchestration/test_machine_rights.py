@@ -33,6 +33,10 @@ from tests.kit.stacks import trees
 N = "/v1/nodes/{node}"
 EXTRA = [{"op": "add", "path": "/extra/a", "value": 1}]
 INSTANCE = [{"op": "add", "path": "/instance_info/image_source", "value": "http://a"}]
+RETIRED = [
+    {"op": "add", "path": "/retired", "value": True},
+    {"op": "add", "path": "/retired_reason", "value": "r"},
+]
 TEXT = [{"op": "replace", "path": "/description", "value": "d"}]
 Row = tuple[str, str, Any, Callable[[Machines, dict[str, str]], Any]]
 ROWS: dict[str, Row] = {
@@ -40,6 +44,7 @@ ROWS: dict[str, Row] = {
     "extra": ("PATCH", N, EXTRA, lambda m, i: m.update_node(i["node"], EXTRA)),
     "instance": ("PATCH", N, INSTANCE, lambda m, i: m.update_node(i["node"], INSTANCE)),
     "description": ("PATCH", N, TEXT, lambda m, i: m.update_node(i["node"], TEXT)),
+    "retire": ("PATCH", N, RETIRED, lambda m, i: m.update_node(i["node"], RETIRED)),
     "traits": ("PUT", f"{N}/traits", {"traits": ["CUSTOM_A"]},
                lambda m, i: m.set_traits(i["node"], ["CUSTOM_A"])),
     "verb": ("PUT", f"{N}/states/provision", {"target": "manage"},
