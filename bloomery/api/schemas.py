@@ -261,8 +261,15 @@ ACT: Final = Schema(
                         "type": "array", "minItems": 1,
                         "items": {"enum": list(firmware.COMPONENTS)},
                     },
-                    "rollback": {"enum": list(firmware.COMPONENTS[:2])},
-                    "version": {"type": "string"},
+                    "rollback": {
+                        "type": "object",
+                        "properties": {
+                            "component": {"enum": list(firmware.COMPONENTS[:2])},
+                            "version": {"type": "string"},
+                        },
+                        "required": ["component"],
+                        "additionalProperties": False,
+                    },
                 },
                 "additionalProperties": False,
             },

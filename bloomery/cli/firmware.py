@@ -343,7 +343,8 @@ def rollback(
     """
     groups.chosen_filters(nodes, takes_all, more)
     client = cloud.find(cloud_name).nodes
-    order: Json = {"rollback": component} | ({"version": version} if version else {})
+    image = {"component": component} | ({"version": version} if version else {})
+    order: Json = {"rollback": image}
     machines = [each for each in _machines(client, nodes, more) if each["components"]]
     versions = {
         each["uuid"]: next(

@@ -27,7 +27,6 @@ from bloomery.operations.context import Context
 Json = dict[str, Any]
 
 _CATALOGUE: Final = "firmware_catalogue"  # the name of the setting
-_OF_IMAGE: Final = "version"
 _READ: Final = "baremetal:node:firmware:get"
 _COLUMNS: Final = (
     "uuid", "name", "provision_state", "maintenance", "driver", "resource_class",
@@ -100,7 +99,7 @@ def order(ctx: Context, ident: str, body: Json) -> None:
     """Clean or service a node with the updates that the catalogue has for it, or a rollback.
 
     ``body``: ``catalogue``, the digest of the plan, and ``components``, only these (bios, bmc,
-    nic); or ``rollback``, a component whose other image the BMC keeps, and its ``version``.
+    nic); or ``rollback``, the arguments of the step firmware.rollback.
 
     Raises Conflict for another catalogue, a node that cannot be updated now, or one that needs no
     update, and Invalid for a body of neither kind.
@@ -110,9 +109,7 @@ def order(ctx: Context, ident: str, body: Json) -> None:
     if ("catalogue" in body) == ("rollback" in body):
         raise errors.Invalid(reason="give either catalogue or rollback as the order of firmware")
     if "rollback" in body:
-        step: Json = {"step": "rollback", "args": {"component": body["rollback"]}}
-        if (wanted := body.get(_OF_IMAGE)) is not None:
-            step["args"][_OF_IMAGE] = wanted
+        step: Json = {"step": "rollback", "args": body["rollback"]}
     else:
         step = {"step": "update", "args": {"settings": _settings(ctx, row, body)}}
     verbs, refusal = rules.find_way(row)

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_895,  # the second day of stacks
+    "lines of the product": 130_900,  # the second day of stacks
     "lines of the tests": 149_064,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
-    "lines of bloomery/api": 8927,  # the second day of stacks
-    "lines of bloomery/cli": 11_199,  # the second day of stacks
+    "lines of bloomery/api": 8934,  # the second day of stacks
+    "lines of bloomery/cli": 11_200,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation

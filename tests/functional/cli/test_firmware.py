@@ -273,7 +273,7 @@ def test_a_file_with_another_checksum_reaches_no_bmc(run: Run, enrol, stored, fi
     [
         ({"catalogue": "0123456789abcdef"}, "another one than the plan's: plan again"),
         ({"components": ["bmc"]}, "needs no update"),
-        ({"rollback": "bios"}, "give either catalogue or rollback"),
+        ({"rollback": {"component": "bios"}}, "give either catalogue or rollback"),
         ({"state": "available"}, "it is in available: ask for manage first"),
         ({"state": "deploying"}, "it is in deploying"),
         ({"maintenance": True}, "it is in maintenance"),
