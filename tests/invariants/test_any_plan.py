@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,6 +23,7 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan, Verb
 from bloomery.orchestration.resources import machines as machine_calls
+from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder, mark
 from bloomery.orchestration.stack import Stack
 from tests.kit.stacks import tree_world
 from tests.kit.stacks.machine_sites import TAKES_S
@@ -82,7 +83,9 @@ class Named(NamedTuple):
 
 
 class Life:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *requests: str) -> None:
+        """``requests``: further kinds of requests, that each life may have."""
+        self.requests = ("update", "update", "update", "cancel", "mark", *requests)
         self.draw = random.Random(seed)
         self.world = World(machines=lambda _stack: self.machines)
         self.world.deadline_s = 1e7
@@ -178,9 +181,13 @@ class Life:
             find_node=find_node,
         )  # fmt: skip
 
-    def planned(self, request: str, text: str = "") -> Plan:
+    def planned(self, request: str, text: str = "", orders: Sequence[ResourceOrder] = ()) -> Plan:
         """Return the plan of a request, of the rows as they are."""
-        tree = self.tree()
+        tree, by_row = self.tree(), {each.resource: each for each in orders}
+        for each in tree.stacks.values():
+            for row in each.list_rows():
+                if row.uuid in by_row:
+                    mark(row, by_row[row.uuid])
         stack = tree.stacks[ROOT]
         existing = self.existing(stack)
         if request == "delete":
@@ -217,8 +224,11 @@ class Life:
         self.go_on()
         for _ in range(UPDATES):
             self.disturb()
-            request = self.draw.choice(("update", "update", "update", "cancel", "mark"))
-            {"update": self.update, "cancel": self.cancel, "mark": self.mark}[request]()
+            request = self.draw.choice(self.requests)
+            {
+                "update": self.update, "order": self.order, "cancel": self.cancel,
+                "mark": self.mark,
+            }[request]()  # fmt: skip
         self.ask("delete", self.world.delete, self.planned("delete"))
 
     def _first(self) -> str:
@@ -244,11 +254,31 @@ class Life:
         begun, most = self.world.writes, self.draw.choice((10**6, 10**6, self.draw.randint(1, 25)))
         self.world.run(until=lambda: self.world.writes - begun >= most)
 
-    def update(self) -> None:
+    def update(self, orders: Sequence[ResourceOrder] = ()) -> None:
         is_reached = self.world.root.status == "COMPLETE"  # else a rollback leads elsewhere
         text, rolls_back = self.text(), is_reached and self.draw.random() < 0.2
-        order = functools.partial(self.world.update, text, rollback=rolls_back, files=self.files())
-        self.ask("update", order, self.planned("update", text), rolls_back=rolls_back)
+        documents = [each.document() for each in orders]
+        order = functools.partial(
+            self.world.update, text, rollback=rolls_back, files=self.files(), resources=documents
+        )
+        request = " ".join(["update", *(f"{each.action} {each.reason}" for each in orders)])
+        self.ask(request, order, self.planned("update", text, orders), rolls_back=rolls_back)
+
+    def order(self) -> None:
+        """Update with orders for some machines, members of groups and of nested stacks included."""
+        rows = [
+            row for row in self.world.store.resources.values()
+            if row.type.endswith("Instance") and row.is_current and row.status == "COMPLETE"
+            and row.action != "DELETE" and row.physical_id and row.pending_action is None
+        ]  # fmt: skip
+        chosen = self.draw.sample(rows, k=min(len(rows), self.draw.choice((1, 2))))
+        self.update([
+            ResourceOrder(
+                resource=row.uuid, action=self.draw.choice((REPLACE, REBUILD)), reason=row.name,
+                quarantine=self.draw.random() < 0.5,
+            )
+            for row in chosen
+        ])  # fmt: skip
 
     def cancel(self) -> None:
         if self.world.root.status != "IN_PROGRESS":
@@ -321,6 +351,12 @@ def foresight_lines(plan: Plan) -> list[str]:
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_each_order_to_a_machine_was_named(seed: int) -> None:
     Life(seed).run()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(LIVES))
+def test_each_order_to_a_machine_was_named_where_single_machines_are_ordered(seed: int) -> None:
+    Life(seed, "order", "order").run()
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 130_900,  # the second day of stacks
-    "lines of the tests": 149_064,  # the second day of stacks
+    "lines of the tests": 149_103,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_200,  # the second day of stacks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -205,8 +205,10 @@ class World:
         self._accept(OrderKind.CREATE, row, [template])
 
     def update(
-        self, text: str, *, rollback: bool = False, converge: bool = False, **more: Any
-    ) -> None:
+        self, text: str, *, rollback: bool = False, converge: bool = False,
+        resources: Sequence[Any] = (), **more: Any,
+    ) -> None:  # fmt: skip
+        """``resources``: documents of orders for single resources."""
         template = template_of(text, **more)
         changed = self.accepted(
             "UPDATE",
@@ -214,7 +216,8 @@ class World:
             previous_template_uuid=self.root.template_uuid,
             disable_rollback=not rollback,
         )
-        self._accept(OrderKind.UPDATE, changed, [template], {"converge": converge})
+        self._accept(OrderKind.UPDATE, changed, [template],
+                     {"converge": converge, "resources": list(resources)})  # fmt: skip
 
     def restore(self, text: str) -> None:
         template = template_of(text)
