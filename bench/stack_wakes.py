@@ -42,7 +42,7 @@ from bloomery.state_dir import StateDir
 LARGE, SMALL = 1000, 100
 EVENTS: Final = 300
 FROM_ELSEWHERE: Final = 100  # events on a server
-AT_MOST_MS: Final = {"PostgreSQL": 60, "MariaDB": 300}
+AT_MOST_MS: Final = {"PostgreSQL": 200, "MariaDB": 300}  # numbers come ten times a second
 _OBJECT: Final = "object"
 _PATIENT_S: Final = 60.0
 _REQUEST: Final = Request.new()

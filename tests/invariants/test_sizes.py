@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_900,  # the second day of stacks
-    "lines of the tests": 149_103,  # the second day of stacks
+    "lines of the product": 130_901,  # the second day of stacks
+    "lines of the tests": 149_123,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_200,  # the second day of stacks
@@ -34,7 +34,7 @@ LIMITS = {
     "lines of bloomery/operations": 5810,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3389,  # the second day of stacks
+    "lines of bloomery/orchestration/engine": 3390,  # the second day of stacks
     "lines of bloomery/orchestration/foresight": 1269,  # the second day of stacks
     "lines of bloomery/orchestration/plan": 1562,
     "lines of bloomery/orchestration/properties": 1595,

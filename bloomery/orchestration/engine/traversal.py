@@ -363,8 +363,9 @@ class Traversal:
 
     def _replace(self, key: Key, row: EngineResource, after: Mapping[str, Any]) -> None:
         """Create another resource; the kind decides whether the old one is deleted first."""
-        retained = row.definition.deletion_policy is not DeletionPolicy.DELETE
-        if after and not retained and row.kind.deletes_first(row.properties, after):
+        needs_snapshot = row.definition.deletion_policy is DeletionPolicy.SNAPSHOT
+        stays = self.graph.vertices[key].keep or needs_snapshot
+        if after and not stays and row.kind.deletes_first(row.properties, after):
             self.running[row.uuid] = key
             resource_actions.delete_first(self.stack, row)
         else:

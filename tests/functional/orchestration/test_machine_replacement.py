@@ -82,6 +82,26 @@ def test_another_machine_is_taken_where_the_former_one_was_lost(tmp_path: Path) 
     assert len(site.machines.records[ALLOCATION]) == 1
 
 
+@pytest.mark.parametrize(("first", "second", "orders"), [
+    ("Delete", "Retain", ["active", "active"]),
+    ("Retain", "Delete", ["active", "deleted", "active"]),
+])  # fmt: skip
+def test_the_policy_of_an_update_that_failed_before_the_machine_counts(
+    tmp_path: Path, first: str, second: str, orders: list[str]
+) -> None:
+    """The plan says so, too: it compares with the stack's template."""
+    values = {"selector": {"resource_class": "pool"}, "replace_order": "delete_first"}
+    old = web(**values)
+    site = made(tmp_path, web=old | {"deletion_policy": first})
+    fails = {"type": "Test::Thing", "properties": {"fail": True}}
+    changed = old | {"deletion_policy": second, "depends_on": "thing"}
+    site.update(template({"thing": fails, "web": changed}, "second"))
+    assert run(site) == "UPDATE_FAILED"
+    site.update(template({"web": web("b", **values) | {"deletion_policy": second}}, "third"))
+    assert run(site) == "UPDATE_COMPLETE"
+    assert [verb for _, verb in site.machines.orders] == orders
+
+
 def test_a_named_node_is_given_back_first(tmp_path: Path) -> None:
     site = made(tmp_path, web=web(node="p2"))
     site.update(template({"web": web("b", node="p2")}, "second"))
