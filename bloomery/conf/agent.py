@@ -82,7 +82,6 @@ class Agent:
         None,
         "file of further SHA-256 digests that a boot may measure, as sha256sum prints them: of "
         "boot loaders and their parts; unset: those of kernel, ramdisk and bootloader alone",
-        sample="/etc/bloomery/attestation-digests",
     )
     tls_minimum_version: str = option("1.3", "oldest TLS version that agents offer on their API")
     tls_ciphers: str | None = option(

@@ -316,7 +316,7 @@ def test_a_slot_is_given_back_when_the_order_is_refused(site: Site):
     node = site.enrol(provision_state="enroll")
     with pytest.raises(errors.InvalidStateRequested):
         site.deploy(node)
-    assert site.runtime.workers.busy == 0
+    wait_for(lambda: site.runtime.workers.busy == 0, "the slot, and jobs of the start, to end")
 
 
 ORDERS = [
