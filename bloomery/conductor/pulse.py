@@ -159,11 +159,13 @@ class Pulse:
             except BaseException as exc:  # noqa: BLE001  the supervisor of the thread
                 self.breaks += 1
                 LOG.error("the pulse of BMCs broke off: %s", secrets.report(exc))  # noqa: TRY400
-            self._end(loop)
             with self._mutex:
-                if self._is_stopping:
-                    return
-                self._loop, self._asked_at = asyncio.new_event_loop(), None
+                is_last = self._is_stopping
+                if not is_last:  # what is called meanwhile waits for the next loop
+                    self._loop, self._asked_at = asyncio.new_event_loop(), None
+            self._end(loop)
+            if is_last:
+                return
             time.sleep(_RESTART_S)
             for lane in self.lanes:
                 lane.begin_anew()

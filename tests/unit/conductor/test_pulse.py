@@ -257,6 +257,31 @@ def test_a_thread_that_breaks_off_is_told_and_goes_on(pulse, caplog, monkeypatch
     assert pulse.missing() == []
 
 
+def test_a_node_that_comes_while_the_old_loop_ends_is_polled_in_the_next(pulse, monkeypatch):
+    monkeypatch.setattr("bloomery.conductor.pulse._RESTART_S", 0.01)
+    seen, hangs = [], threading.Event()
+
+    async def poll(uuid):
+        if uuid == "hangs":
+            hangs.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                lane.walk(["a", "b"])  # as another thread may at this moment
+        seen.append(uuid)
+
+    lane = Lane(pulse, poll, most=1)
+    lane.put("hangs")
+
+    def breaks():
+        raise SystemExit("a fault of the loop itself")
+
+    assert hangs.wait(20)
+    pulse.call(breaks)
+    wait_for(lambda: seen == ["a", "b"], "the polls of the next loop")
+    polled(lane)
+
+
 def test_a_thread_that_does_not_answer_is_a_problem():
     may_go, clock, workers = threading.Event(), HandClock(), Workers(2)
     pulse = Pulse(workers, clock)
