@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_901,  # the second day of stacks
-    "lines of the tests": 149_123,  # the second day of stacks
+    "lines of the product": 130_902,  # the second day of stacks
+    "lines of the tests": 149_148,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_200,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
-    "lines of bloomery/conductor": 11_650,  # bootable containers, leaks
+    "lines of bloomery/conductor": 11_652,  # bootable containers, leaks
     "lines of bloomery/conf": 2020,  # options of attestation
     "lines of bloomery/db": 9627,  # the second day of stacks
     "lines of bloomery/drivers": 22_302,  # serial consoles, quotes of TPMs
