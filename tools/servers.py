@@ -43,6 +43,8 @@ TOOLS: Final = {  # program or path: package
     "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
     "curl": {"curl": "curl"},
     "qemu-img": {"qemu-img": "qemu-utils"},
+    "fat": {"mkfs.vfat": "dosfstools", "mcopy": "mtools"},
+    "tpm": {"swtpm": "swtpm", "tpm2_quote": "tpm2-tools"},
     "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
     "debootstrap": {"debootstrap": "debootstrap"},
     "qemu": {

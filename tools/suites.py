@@ -122,13 +122,14 @@ def over(transport: str) -> tuple[str, str]:
 SUITES: Final = (
     Suite(
         "tests", When.CHANGE, SAMPLED, 2400, "SQLite", uses=(*DATABASES, "rabbitmq", "chromium"),
-        tools=("ipmi", "curl", "qemu-img"), env=(("BLOOMERY_SAMPLE", "8"),),
+        tools=("ipmi", "curl", "qemu-img", "fat", "tpm"), env=(("BLOOMERY_SAMPLE", "8"),),
     ),
     Suite("lint", When.CHANGE, STYLE, 120),
     Suite("types", When.CHANGE, "mypy", 600),
     Suite("floors", When.CHANGE, "lint-imports --no-logo --cache-dir build/imports", 120),
     Suite(
-        "unit", When.IN_TURN, f"{TWO} tests/unit", 2400, "no database", tools=("qemu-img",),
+        "unit", When.IN_TURN, f"{TWO} tests/unit", 2400, "no database",
+        tools=("qemu-img", "fat", "tpm"),
     ),
     Suite("invariants", When.IN_TURN, f"{TWO} tests/invariants", 2400, IN_PROCESS),
     Suite(
