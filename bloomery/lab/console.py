@@ -1,7 +1,8 @@
 """The serial line of a simulated machine, at a TCP port of loopback.
 
-The machine prints a log at each boot, and echoes what is typed at its login.  As on a real line,
-nothing is kept for clients that come later, and a slow client misses output.
+The line greets each client, as terminal servers do.  The machine prints a log at each boot, and
+echoes what is typed at its login.  As on a real line, nothing is kept for clients that come later,
+and a slow client misses output.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class SerialConsole:
                 client.close()
                 return
             client.setblocking(False)
+            power = "on" if self._system.is_on else "off"
+            client.send(f"Serial line of {self._system.name}, which is {power}\r\n".encode())
             self._clients.add(client)
             self._loop.add_reader(client, self._read, client)
 

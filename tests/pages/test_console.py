@@ -108,8 +108,9 @@ def test_a_console_is_enabled_opened_typed_into_and_ends_in_words(
     window.click("Enable the console")
     window.click("Open")
     window.see("Console: connected.", ".console")
+    window.see("Serial line of sim-0003, which is off", ".terminal")
     keyboard = ActionChains(window.driver)
-    keyboard.send_keys("x").perform()  # its line is open, and the machine is off
+    keyboard.send_keys("x").perform()  # the machine is off, and drops it
     power(service, "power on")
     window.see("sim-0003 login:", ".terminal")
     window.see("Bloomery lab BIOS", ".terminal .bold")
@@ -129,6 +130,7 @@ def test_a_console_that_is_read_only_types_nothing(window: Window, service, node
     window.open(f"/nodes/{NODE}?tab=console")
     window.click("Open read-only")
     window.see("Console: connected, read-only.", ".console")
+    window.see("which is off", ".terminal")
     ActionChains(window.driver).send_keys("x").perform()
     window.see("what you type is dropped", ".console")
     power(service, "power on")

@@ -65,8 +65,8 @@ def test_a_machine_prints_its_boot_and_echoes(make_stage, machine):
     stage = make_stage(allow_local=True)
     node = enable(stage, machine)
     with connect(stage, node) as connection:
-        # A byte that the machine leaves out, as it is off: the line to it is open.
-        connection.sendall(b"x")
+        until(connection, b"which is off")  # the line to the machine is open
+        connection.sendall(b"x")  # which drops it
         machine.system.reset("On")
         text = until(connection, b"login: ")
         assert b"Bloomery lab BIOS" in text
