@@ -14,24 +14,24 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_902,  # the second day of stacks
-    "lines of the tests": 149_148,  # the second day of stacks
+    "lines of the product": 130_905,  # the second day of stacks
+    "lines of the tests": 149_150,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_200,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_652,  # bootable containers, leaks
-    "lines of bloomery/conf": 2020,  # options of attestation
+    "lines of bloomery/conf": 2019,  # options of attestation
     "lines of bloomery/db": 9627,  # the second day of stacks
     "lines of bloomery/drivers": 22_302,  # serial consoles, quotes of TPMs
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
     "lines of bloomery/inspection": 2093,  # pci_device_alias in JSON
-    "lines of bloomery/lab": 5987,  # a simulated TPM
+    "lines of bloomery/lab": 5990,  # a simulated TPM
     "lines of bloomery/model": 4598,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5810,  # serial consoles, firmware by policy
+    "lines of bloomery/operations": 5807,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3390,  # the second day of stacks
@@ -49,7 +49,7 @@ LIMITS = {
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 767,  # the second day of stacks
     "functions": 8485,  # the second day of stacks
-    "functions of under ten lines, per mille": 780,  # parts of the projection of nodes
+    "functions of under ten lines, per mille": 774,  # parts of the projection of nodes
     "one-caller helpers": 602,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
