@@ -69,7 +69,8 @@ def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
         machines = [
             Machine(
                 name=f"rack-1-u{number}", driver="redfish", driver_info=server.driver_info,
-                ports=[{"address": server.mac}], more={"resource_class": "bm.test"},
+                ports=[{"address": server.mac}],
+                more={"resource_class": "bm.test", "console_interface": "console-server"},
             )
             for number, server in enumerate(rack.machines, 1)
         ]  # fmt: skip

@@ -9,7 +9,6 @@ from selenium.webdriver.common.keys import Keys
 from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.waiting import wait_for
 
-NODE = "rack-1-u4"
 ESC, CSI = "\x1b", "\x1b["
 LINES_OF = """
     const [texts, done] = arguments;
@@ -82,58 +81,67 @@ def test_keys_are_what_a_vt100_types(window: Window) -> None:
 
 @pytest.fixture
 def node(service, window):
-    change = [{"op": "add", "path": "/console_interface", "value": "console-server"}]
-    server = next(each for each in service.api("GET", "/v1/nodes")["nodes"] if each["name"] == NODE)
-    service.api("PATCH", f"/v1/nodes/{NODE}", change)
-    yield server["uuid"]
+    """The name of a machine that nobody uses, and that is off."""
+    nodes = service.api("GET", "/v1/nodes/detail?associated=false&driver=redfish")["nodes"]
+    name = nodes[-1]["name"]
+    power(service, name, "power off")
+    yield name
     window.load("/about")  # the console is closed
-    service.api("PUT", f"/v1/nodes/{NODE}/states/console", {"enabled": False})
-    wait_for(lambda: not enabled(service), "the end of the console", timeout_s=PATIENCE_S)
-    service.api("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power off"})
+    service.api("PUT", f"/v1/nodes/{name}/states/console", {"enabled": False})
+    wait_for(lambda: not enabled(service, name), "the console's end", timeout_s=PATIENCE_S)
+    power(service, name, "power off")
 
 
-def enabled(service):
-    return service.api("GET", f"/v1/nodes/{NODE}/states")["console_enabled"]
+def enabled(service, node):
+    return service.api("GET", f"/v1/nodes/{node}/states")["console_enabled"]
 
 
-def power(service, target):
-    service.api("PUT", f"/v1/nodes/{NODE}/states/power", {"target": target})
+def power(service, node, target):
+    """Order the power and wait for it, as another order may hold the node."""
+
+    def is_done():
+        states = service.api("GET", f"/v1/nodes/{node}/states")
+        return states["power_state"] == target and not states["target_power_state"]
+
+    wait_for(lambda: not service.api("GET", f"/v1/nodes/{node}")["reservation"], "a free node")
+    service.api("PUT", f"/v1/nodes/{node}/states/power", {"target": target})
+    wait_for(is_done, target, timeout_s=PATIENCE_S)
 
 
 def test_a_console_is_enabled_opened_typed_into_and_ends_in_words(
     window: Window, service, node
 ) -> None:
-    window.open(f"/nodes/{NODE}?tab=console")
+    window.open(f"/nodes/{node}?tab=console")
     window.see("The console is not enabled.", ".console")
     window.click("Enable the console")
     window.click("Open")
     window.see("Console: connected.", ".console")
-    window.see("Serial line of sim-0003, which is off", ".terminal")
+    window.see("which is off", ".terminal")
     keyboard = ActionChains(window.driver)
     keyboard.send_keys("x").perform()  # the machine is off, and drops it
-    power(service, "power on")
-    window.see("sim-0003 login:", ".terminal")
+    power(service, node, "power on")
+    window.see("login:", ".terminal")
     window.see("Bloomery lab BIOS", ".terminal .bold")
     keyboard = ActionChains(window.driver)
     keyboard.send_keys("?root/", Keys.BACKSPACE, Keys.ENTER).perform()  # no keys of the pages
     window.see("login: ?root", ".terminal")
     assert window.violations(1280, "light") == []
     assert window.violations(1280, "dark") == []
-    service.api("PUT", f"/v1/nodes/{NODE}/states/console", {"enabled": False})
+    service.api("PUT", f"/v1/nodes/{node}/states/console", {"enabled": False})
     window.see("it is not enabled", ".console [role=status]")
     window.see("The console is not enabled.", ".console")
 
 
 def test_a_console_that_is_read_only_types_nothing(window: Window, service, node) -> None:
-    service.api("PUT", f"/v1/nodes/{NODE}/states/console", {"enabled": True})
-    wait_for(lambda: enabled(service), "the console", timeout_s=PATIENCE_S)
-    window.open(f"/nodes/{NODE}?tab=console")
+    service.api("PUT", f"/v1/nodes/{node}/states/console", {"enabled": True})
+    wait_for(lambda: enabled(service, node), "the console", timeout_s=PATIENCE_S)
+    window.open(f"/nodes/{node}?tab=console")
     window.click("Open read-only")
     window.see("Console: connected, read-only.", ".console")
     window.see("which is off", ".terminal")
     ActionChains(window.driver).send_keys("x").perform()
     window.see("what you type is dropped", ".console")
-    power(service, "power on")
+    power(service, node, "power on")
     window.see("login:", ".terminal")
     window.click("Close")
     window.see("Console: closed.", ".console")
