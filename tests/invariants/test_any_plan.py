@@ -306,6 +306,8 @@ class Life:
         paths = self.paths()
         under_way = self.under_way(before, paths)
         below = tuple(f"{path}/" for path in under_way)
+        pending = [row for row in before.values() if row.uuid in under_way]
+        ending = tuple(f"{paths[row.uuid]}/" for row in pending if row.action == "DELETE")
         if plan is not None:
             self.named = Named.by(plan)
         self.story.append(f"{request}: {self.world.state} {self.world.root.reason[:90]}")
@@ -314,6 +316,8 @@ class Life:
             self.story.append(f"  {each.verb} {path} {node}")
             if each.row in under_way or path in under_way or path.startswith(below):
                 continue
+            if each.row not in before and path.startswith(ending):
+                continue  # the group's deletion failed: the plan says that it is updated then
             assert self.is_named(each, path, before, self.named, rolls_back), (
                 each, path, plan and foresight_lines(plan), "\n".join(self.story)
             )  # fmt: skip
@@ -353,8 +357,9 @@ def test_each_order_to_a_machine_was_named(seed: int) -> None:
     Life(seed).run()
 
 
+# 41: a group's deletion fails while an update waits.  73: a member that stands in was not made.
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", range(LIVES))
+@pytest.mark.parametrize("seed", [*range(LIVES), 41, 73])
 def test_each_order_to_a_machine_was_named_where_single_machines_are_ordered(seed: int) -> None:
     Life(seed, "order", "order").run()
 

@@ -148,17 +148,12 @@ def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     return effect
 
 
-def of_substitute(
-    builder: PlanBuilder, verb: Verb, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> Effect:
+def of_substitute(builder: PlanBuilder, definition: Mapping[str, Any]) -> Effect:
+    """Return the effect of the deletion of a member that the update has created."""
     if not isinstance(builder.new, Stack):
         return LATER
-    kind = builder.new.kind_of_type("", str(after["type"]))
-    old, new = before.get("properties") or {}, after.get("properties") or {}
-    if verb is Verb.UPDATE:
-        return of_update(kind, old, new, {name for name in new if new[name] != old.get(name)})
-    effect_of = kind.effect_of_create if verb is Verb.CREATE else kind.effect_of_delete
-    return effect_of(_decisive(kind, new))
+    kind = builder.new.kind_of_type("", str(definition["type"]))
+    return kind.effect_of_delete(_decisive(kind, definition.get("properties") or {}))
 
 
 def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:

@@ -9,9 +9,18 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.foresight import effects, nested
 from bloomery.orchestration.plan.builder import PlanBuilder
-from bloomery.orchestration.plan.plans import BATCH, BEGIN, CLEAN, MAKE, Action, Key, Phase, Verb
+from bloomery.orchestration.plan.plans import (
+    BATCH,
+    BEGIN,
+    CLEAN,
+    MAKE,
+    Action,
+    Key,
+    NestedPlan,
+    Phase,
+    Verb,
+)
 from bloomery.orchestration.resources import groups
-from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.resource_group import Indexed
 from bloomery.orchestration.stack import Stack
@@ -90,22 +99,20 @@ def batch_members(builder: PlanBuilder) -> None:
             foreseen = group.foresee_batches(properties, existing, states)
         except errors.Misplaced as exc:
             raise exc.under("resources", name) from exc
-        _Batches(builder, name, group.member, existing, records or {}).lay_out(foreseen)
+        _Batches(builder, name, group.member, nested_plan).lay_out(foreseen)
 
 
 @dataclass(slots=True)
 class _Batches:
     """The batches of one group in the graph.
 
-    ``define`` returns the definition of a member; ``existing``: the members before the update;
-    ``records``: their rows.
+    ``define`` returns the definition of a member.
     """
 
     builder: PlanBuilder
     name: str
     define: Callable[[str], Mapping[str, Any]]
-    existing: groups.Members
-    records: Mapping[str, ResourceState]
+    nested_plan: NestedPlan
 
     def lay_out(self, foreseen: Sequence[Batch]) -> None:
         wait, graph, actions = None, self.builder.graph, self.builder.actions
@@ -114,10 +121,9 @@ class _Batches:
             [*self.members(batch.changed), *(self.key(name, CLEAN) for name in batch.deleted)]
             for batch in foreseen
         ]
+        self._stand_in([key for each in keys for key in each if key not in actions])
         for number, batch in enumerate(foreseen, 1):
             for key in keys[number - 1]:
-                if key not in actions:
-                    self._stand_in(key)
                 if wait is not None:
                     graph.add(key, wait)
             wait = Key(self.name, BATCH, str(number))
@@ -144,15 +150,19 @@ class _Batches:
     def key(self, member: str, phase: Phase) -> Key:
         return Key(f"{self.name}/{member}", phase)
 
-    def _stand_in(self, key: Key) -> None:
-        """Add a member that does not exist after the update; it may exist before."""
-        name = key.name.rpartition("/")[2]
-        before, after, record = self.existing.get(name), self.define(name), self.records.get(name)
-        verb = Verb.DELETE
-        if key.phase == MAKE:
-            is_there = before is not None and (record is None or record.physical_id is not None)
-            verb = Verb.UPDATE if is_there else Verb.CREATE
-        effect = effects.of_substitute(self.builder, verb, before or {}, after)
-        stands_in = Action(verb=verb, type=after["type"], reason=STANDS_IN, effect=effect)
-        self.builder.put(key, stands_in)
-        self.builder.graph.add(Key(self.name, MAKE), key)
+    def _stand_in(self, keys: Sequence[Key]) -> None:
+        """Add members that do not exist after the update; they may exist before."""
+        names = {key: key.name.rpartition("/")[2] for key in keys}
+        members: groups.Members = {name: self.define(name) for name in names.values()}
+        if not members:
+            return
+        plan = nested.substituted(self.builder, self.name, self.nested_plan, members)
+        for key, name in names.items():
+            if key.phase == MAKE:
+                stands_in = replace(plan.actions[Key(name, MAKE)], reason=STANDS_IN)
+            else:
+                kind = str(members[name]["type"])
+                effect = effects.of_substitute(self.builder, members[name])
+                stands_in = Action(verb=Verb.DELETE, type=kind, reason=STANDS_IN, effect=effect)
+            self.builder.put(key, stands_in)
+            self.builder.graph.add(Key(self.name, MAKE), key)

@@ -17,8 +17,8 @@ from bloomery.orchestration.plan import tree_diff
 from bloomery.orchestration.plan.builder import ExistingStack, PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
-from bloomery.orchestration.plan.plans import NestedPlan
-from bloomery.orchestration.resources import composite
+from bloomery.orchestration.plan.plans import NestedPlan, Plan
+from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import Indexed
@@ -68,6 +68,21 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
     )
 
 
+def substituted(
+    builder: PlanBuilder, name: str, nested_plan: NestedPlan, members: groups.Members
+) -> Plan:
+    """Return the plan of members that a group has while others change."""
+    record, group = builder.records.get(name), nested_plan.after
+    assert isinstance(builder.new, Stack) and group is not None  # noqa: PT018
+    return _inner(
+        builder,
+        name,
+        None if record is None else builder.existing.child(record),
+        nested_plan.before,
+        children.child_stack(builder.new, group, groups.document(members)),
+    ).build()
+
+
 def created(builder: PlanBuilder, name: str) -> NestedPlan | None:
     return _nested_plan(builder, name, None, None, lambda: _will_be(builder, name))
 
@@ -93,23 +108,32 @@ def _nested_plan(
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        existing = ExistingStack(records={}, find_node=builder.existing.find_node)
-        if before:
-            existing = (
-                None if record is None else builder.existing.child(record)
-            ) or ExistingStack()
-        old = existing.template or _child_side(builder, _old_side(builder, name), before)
-        new = _child_side(builder, builder.new, after)
-        inner = PlanBuilder(
-            old=old, new=new, existing=existing, transforms=builder.transforms,
-            parent=(builder.secrecy, name),
-        )  # fmt: skip
+        child = None if record is None else builder.existing.child(record)
+        inner = _inner(builder, name, child, before, _child_side(builder, builder.new, after))
         inner.budget = builder.budget
         if isinstance(after, composite.Membered):
             inner.absence = functools.partial(_absence, after)
         return NestedPlan(inner.build(), before, after)
     except (errors.Failure, NotKnown):
         return None
+
+
+def _inner(
+    builder: PlanBuilder,
+    name: str,
+    child: ExistingStack | None,
+    before: composite.Composite | None,
+    new: TemplateSide,
+) -> PlanBuilder:
+    """Return the builder of a child stack's plan; ``child``: its rows, if they are known."""
+    existing = ExistingStack(records={}, find_node=builder.existing.find_node)
+    if before:
+        existing = child or ExistingStack()
+    old = existing.template or _child_side(builder, _old_side(builder, name), before)
+    return PlanBuilder(
+        old=old, new=new, existing=existing, transforms=builder.transforms,
+        parent=(builder.secrecy, name),
+    )  # fmt: skip
 
 
 def _absence(resource: composite.Membered, name: str) -> str:

@@ -102,7 +102,7 @@ def no_physical_resource(candidate: Candidate) -> Decision | None:
         and record.action is Action.DELETE
         and record.status is Status.IN_PROGRESS
     ):
-        return Decision(Verb.CREATE, "the old one is being deleted")
+        return Decision(Verb.CREATE, "the old one is being deleted; if that fails, it is updated")
     if record is not None and record.has_no_object:
         return Decision(Verb.CREATE, f"{record.action} {record.status}: nothing stands behind it")
     return None

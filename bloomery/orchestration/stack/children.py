@@ -39,8 +39,12 @@ def preview(
     return stack.kind(name)(record, properties, context, update_policy=policy)
 
 
-def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
+def child_stack(
+    stack: Stack, resource: composite.Composite, document: Mapping[str, Any] | None = None
+) -> Stack:
     """Return the stack that ``resource`` would own, not validated yet.
+
+    ``document``: its template, if not that of the resource.
 
     Raises RequestLimitExceeded if it is too deep, and the errors of its template.
     """
@@ -49,7 +53,7 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
     if isinstance(resource, nested.NestedStack):
         template = resource.template
     else:
-        document = resource.child_document()
+        document = document or resource.child_document()
         if isinstance(resource, composite.Membered):  # skip members whose type is not known yet
             members = groups.members_of(document).items()
             typed = {name: body for name, body in members if body.get("type")}
