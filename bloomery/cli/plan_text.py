@@ -12,6 +12,7 @@ A question mark after the sign: the step depends on values that are known later.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from bloomery.cli import terminal
@@ -162,8 +163,16 @@ def summary(plan: Json) -> str:
         count = plan["machines"]
         machines = f"{count} machine{'' if count == 1 else 's'}, at most {at_once} at once"
         takes = duration(plan["takes"]) or "no experience yet how long that takes"
+        if begins := plan.get("begins_at"):
+            end = f"about {_moment(plan['ends_at'])}" if plan["ends_at"] else "not known"
+            takes = f"{takes}; begins: {_moment(begins)}, ends: {end}"
         return f"{', '.join(parts)}; {machines}; {takes}."
     return f"{', '.join(parts)}."
+
+
+def _moment(text: str) -> str:
+    """Return a time in ISO 8601 as it is read best, such as Sat 2026-12-05 22:00 +0100."""
+    return f"{datetime.fromisoformat(text):%a %Y-%m-%d %H:%M %z}"
 
 
 def duration(takes: Json | None) -> str:

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 from bloomery.db.tables import STACK_EVENTS
 from bloomery.model.stacks import Order, OrderKind, Template
 from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.resources.windows import Window
+from bloomery.orchestration.simulation.simulation import EPOCH
 from tests.kit.stacks import trees
 from tests.kit.stacks.machine_sites import Site, make_site, template
 from tests.kit.stacks.memory_machines import MemoryMachines
@@ -28,10 +30,12 @@ class Watched(MemoryMachines):
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         self.most_down = 0
+        self.times: list[float] = []  # of each order to write a member anew
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
         super().set_provision_state(uuid, verb, **arguments)
         if verb == "rebuild":
+            self.times.append(EPOCH.timestamp() + self._utc())
             down = [n for n in self.nodes.values() if n["provision_state"] == "deploying"]
             self.most_down = max(self.most_down, len(down))
 
@@ -254,6 +258,88 @@ def test_a_roll_out_says_what_it_waits_for(make_rack: Make) -> None:
         "batch 2 of 2 is done; its members are judged 5 s later (settle_seconds)",
     ]
     assert rack.group().reason == "state changed"
+
+
+NIGHT = {"begin": "02:00", "end": "02:02", "time_zone": "Europe/Berlin"}  # one batch fits
+
+
+def open_at(seconds: float) -> bool:
+    window = Window.of(NIGHT)
+    assert window is not None
+    return window.wait_s(seconds) == 0
+
+
+@pytest.mark.parametrize("begins_s", [0, 3600.0, 5400.0])
+def test_members_change_while_the_window_is_open(make_rack: Make, begins_s: float) -> None:
+    """It waits for days, longer than its time-out of an hour: waits do not count."""
+    rack = make_rack(3, policy={"window": NIGHT})
+    rack.site.now_s += begins_s
+    rack.update()
+    reasons: dict[str, None] = {}
+    Engine(
+        rack.site.db, rack.site.runtime(), None,
+        lambda _: reasons.update({rack.group().reason: None}),
+    ).run(rack.site.root)  # fmt: skip
+    assert rack.site.stack().status == Status.COMPLETE, rack.site.stack().reason
+    assert rack.machines.images() == [NEW] * 3
+    assert all(map(open_at, rack.machines.times)), rack.machines.times
+    first, _, last = rack.machines.times
+    assert 47 * 3600 < last - first < 49 * 3600
+    waits = [reason for reason in reasons if reason.startswith("roll-out waits")]
+    assert waits[-1] == (
+        "roll-out waits after batch 2 of 3 for its window, which opens "
+        f"{Window.of(NIGHT).local(last)} (mon,tue,wed,thu,fri,sat,sun 02:00-02:02 Europe/Berlin)"
+    )
+
+
+def test_members_that_are_only_added_wait_for_no_window(make_rack: Make) -> None:
+    rack = make_rack(2, policy={"window": NIGHT})
+    before = rack.site.now_s
+    rack.update("http://images/a", 3)
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE
+    assert rack.site.now_s - before < 1800
+    rack.update("http://images/a", 1)
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE
+    assert rack.site.now_s >= 3600  # which is 02:00 in Berlin
+
+
+@pytest.mark.parametrize(
+    ("signal", "status", "new"), [("continue", Status.COMPLETE, 3), ("abort", Status.FAILED, 0),
+                                  ("pause", Status.FAILED, 0)],
+)  # fmt: skip
+def test_a_signal_ends_the_wait_for_a_window(make_rack: Make, signal, status, new) -> None:
+    """``continue`` lets this roll-out go on at any time; a pause is ended by the abort after it."""
+    rack = make_rack(3, policy={"window": NIGHT})
+    before = rack.site.now_s
+    rack.update()
+    signals = [signal]
+
+    def answer(_commits: int) -> None:
+        if rack.rollout().get("state") == "closed" and signals:
+            rack.signal(signals.pop())
+        rack._answer_pauses(_commits)
+
+    Engine(rack.site.db, rack.site.runtime(), None, answer).run(rack.site.root)
+    assert not signals
+    assert (rack.site.stack().status, rack.machines.images().count(NEW)) == (status, new)
+    assert rack.site.now_s - before < 3600
+    assert len(rack.told_pauses()) == (signal == "pause")
+
+
+def test_killed_at_any_commit_a_roll_out_keeps_to_its_window(make_rack: Make) -> None:
+    def life(kill: Kill | None) -> tuple[Rack, int]:
+        rack = make_rack(2, policy={"window": NIGHT})
+        rack.update()
+        return rack, rack.run(kill)
+
+    calm, commits = life(None)
+    for number in range(1, commits):
+        rack, _ = life(Kill(number, before=number % 2 == 0))
+        assert rack.site.stack().status == Status.COMPLETE, number
+        assert len(rack.machines.times) == len(calm.machines.times) == 2, number
+        assert all(map(open_at, rack.machines.times)), number
 
 
 def test_a_group_grows_meanwhile_where_nobody_may_be_down(make_rack: Make) -> None:

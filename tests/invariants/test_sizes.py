@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 130_938,  # the second day of stacks
-    "lines of the tests": 149_164,  # the second day of stacks
+    "lines of the product": 131_180,  # the second day of stacks
+    "lines of the tests": 149_461,  # the second day of stacks
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
-    "lines of bloomery/cli": 11_200,  # the second day of stacks
+    "lines of bloomery/cli": 11_209,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_652,  # bootable containers, leaks
     "lines of bloomery/conf": 2019,  # options of attestation
@@ -34,23 +34,23 @@ LIMITS = {
     "lines of bloomery/operations": 5807,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3390,  # the second day of stacks
-    "lines of bloomery/orchestration/foresight": 1298,  # the second day of stacks
-    "lines of bloomery/orchestration/plan": 1562,
+    "lines of bloomery/orchestration/engine": 3399,  # the second day of stacks
+    "lines of bloomery/orchestration/foresight": 1327,  # the second day of stacks
+    "lines of bloomery/orchestration/plan": 1564,  # windows of actions
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9345,  # the second day of stacks
+    "lines of bloomery/orchestration/resources": 9523,  # the second day of stacks
     "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
     "lines of bloomery/orchestration/orders": 3592,  # the second day of stacks
-    "lines of bloomery/orchestration/queries": 1618,  # the second day of stacks
+    "lines of bloomery/orchestration/queries": 1633,  # the second day of stacks
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1280,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 767,  # the second day of stacks
-    "functions": 8487,  # the second day of stacks
+    "files of the product": 768,  # the second day of stacks
+    "functions": 8500,  # the second day of stacks
     "functions of under ten lines, per mille": 774,  # parts of the projection of nodes
-    "one-caller helpers": 602,  # the second day of stacks
+    "one-caller helpers": 603,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

@@ -7,6 +7,7 @@ resource of the parent stack.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from bloomery import errors
 from bloomery.model import stacks as model
@@ -182,6 +183,14 @@ class EngineChildren:
         if not (done and action in {Action.SUSPEND, Action.RESUME}):
             child.begin(action)
             self._actions.stack_task(child)
+
+    def put_off(self, seconds: float) -> None:
+        stack: EngineStack | None = self._parent
+        while stack is not None:
+            if stack.row.deadline_at is not None:
+                later = stack.row.deadline_at + timedelta(seconds=seconds)
+                stack.change(deadline_at=later)
+            stack = stack.stacks.get(stack.row.owner_uuid or "")
 
     def find(self, stack_id: str) -> EngineStack | None:
         return self._parent.stacks.get(stack_id)

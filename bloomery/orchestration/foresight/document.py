@@ -44,6 +44,8 @@ def document(
         elif effect.verbs:
             working.add(step.works_at if step.node is None else nodes.get(step.node, step.node))
         reasons = dict.fromkeys(part for part in (action.reason, effect.reason) if part)
+        if step.opens_at is not None:
+            reasons[f"waits for its window, from {step.opens_at:%a %Y-%m-%d %H:%M %Z}"] = None
         steps.append(
             {
                 "resource": step.key.name,
@@ -70,6 +72,8 @@ def document(
             str(step.key.name) for step in schedule.steps if step.action.effect.loses_data
         ],
         "takes": _times(schedule.times),
+        "begins_at": schedule.begins_at and schedule.begins_at.isoformat(timespec="minutes"),
+        "ends_at": schedule.ends_at and schedule.ends_at.isoformat(timespec="minutes"),
         "summary": counts,
         "warnings": [*plan.warnings, *warnings(schedule.steps)],
         "unchanged": [

@@ -126,6 +126,8 @@ class _Batches:
             for key in keys[number - 1]:
                 if wait is not None:
                     graph.add(key, wait)
+                if not graph.requires(key) & {*keys[number - 1]}:  # else it began with the other
+                    actions[key] = replace(actions[key], window=batch.window)
             wait = Key(self.name, BATCH, str(number))
             if number == len(foreseen) and not batch.wait_s:
                 continue

@@ -4,6 +4,7 @@
     schedule.steps[0].verb      # "rebuild"
     schedule.at_once            # 3
     schedule.times              # of all steps; None: the duration of a step is not known
+    schedule.begins_at          # of steps that wait for a window; None: nothing waits for one
 
 Steps of one stage may run at the same time.  The stage of a step is one more than the highest stage
 of the steps that it waits for.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
@@ -48,7 +50,8 @@ class Step:
     """An action in the schedule; ``times`` None: it uses no machine, or no duration is known.
 
     ``works_at``: the resource that has the machine; the step's own resource if it names no other.
-    ``node``: UUID or name of the node, where the template has it.
+    ``node``: UUID or name of the node, where the template has it.  ``opens_at``: the beginning of
+    the window that the step is expected to wait for, None where it waits for none.
     """
 
     key: Key
@@ -57,6 +60,7 @@ class Step:
     action: Action
     stage: int
     times: Times | None
+    opens_at: datetime | None = None
 
     @property
     def verb(self) -> str:
@@ -69,21 +73,28 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """``at_once``: the most machines that are in work at the same time."""
+    """``at_once``: the most machines that are in work at the same time.
+
+    ``begins_at``, ``ends_at``: of a plan with windows, by the median; None: it is not known.
+    """
 
     steps: Sequence[Step]
     at_once: int
     times: Times | None
+    begins_at: datetime | None = None
+    ends_at: datetime | None = None
 
 
 TimesOf = Callable[[Key, Action], Times | None]
 
 
-def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
+def schedule_of(plan: Plan, times_of: TimesOf, now: float | None = None) -> Schedule:
+    """Return the schedule of a plan that begins at ``now``, None where windows do not count."""
     stages: dict[Key, int] = {}
     ends: dict[Key, tuple[float, float]] = {}  # by the median and by the 95th percentile
     spans: list[tuple[float, float, int]] = []  # of work at machines
     steps, knows_all = list[Step](), True
+    beginnings = list[datetime]()  # of steps with a window, in its time zone
     for key in plan.graph.order():
         needs, action = plan.requires(key), plan.actions.get(key)
         stage = max((stages[need] for need in needs), default=0)
@@ -91,13 +102,22 @@ def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
         p95_s = max((ends[need][1] for need in needs), default=0.0)
         if action is not None and not _does_nothing(action):
             stage += 1
-            times = times_of(key, action) if action.effect.verbs else None
+            times, opens_at = times_of(key, action) if action.effect.verbs else None, None
+            if now is not None and action.window is not None and (knows_all or not beginnings):
+                waits_s = action.window.wait_s(now + median_s)
+                median_s += waits_s
+                p95_s += action.window.wait_s(now + p95_s)
+                beginnings.append(datetime.fromtimestamp(now + median_s, action.window.zone))
+                opens_at = beginnings[-1] if waits_s else None
             began_s = median_s
             median_s += times.median_s if times else action.pause_s
             p95_s += times.p95_s if times else action.pause_s
             place = _works_at(plan, key)
             node = plan.actions[place].effect.node
-            step = Step(key=key, works_at=place, node=node, action=action, stage=stage, times=times)
+            step = Step(
+                key=key, works_at=place, node=node, action=action, stage=stage, times=times,
+                opens_at=opens_at,
+            )  # fmt: skip
             steps.append(step)
             if action.effect.verbs:
                 spans.append((began_s, median_s, stage))
@@ -106,15 +126,18 @@ def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
     if not knows_all:
         spans = [(stage, stage + 1, stage) for _, _, stage in spans]
     moments = [(begin, 1) for begin, _, _ in spans] + [(end, -1) for _, end, _ in spans]
-    at_once = now = 0
+    at_once = working = 0
     for _, change in sorted(moments):  # an end comes before a beginning of the same moment
-        now += change
-        at_once = max(at_once, now)
+        working += change
+        at_once = max(at_once, working)
     runs, whole = [step.times.runs for step in steps if step.times is not None], None
+    begins_at, ends_at = min(beginnings, default=None), None
     if knows_all and runs:
         medians, lates = zip(*ends.values(), strict=True)
         whole = Times(median_s=round(max(medians), 3), p95_s=round(max(lates), 3), runs=min(runs))
-    return Schedule(steps=steps, at_once=at_once, times=whole)
+        if now is not None and begins_at is not None:
+            ends_at = datetime.fromtimestamp(now + whole.median_s, begins_at.tzinfo)
+    return Schedule(steps=steps, at_once=at_once, times=whole, begins_at=begins_at, ends_at=ends_at)
 
 
 def _does_nothing(action: Action) -> bool:

@@ -22,6 +22,7 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.resources.base import ResourceState
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.windows import Window
 from bloomery.orchestration.template.entries import ResourceDefinition
 
 Phase = Literal["make", "clean", "begin", "batch"]
@@ -159,6 +160,7 @@ class Action:
     differences: tuple[Difference, ...] = ()
     called: bool = False  # the kind wants its update called even if nothing has changed
     pause_s: float = 0
+    window: Window | None = None  # when it may begin; None: at any time
     effect: Effect = NO_EFFECT  # on a machine
     # For the engine; never shown, because they hold secrets.
     definition: ResourceDefinition | None = field(default=None, repr=False)

@@ -58,7 +58,7 @@ def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[st
         kind = _planned_kind(plan, action) if node is None else (node.driver, node.resource_class)
         return experience.times_of(action.effect.verbs, kind)
 
-    laid_out = schedule.schedule_of(plan, times_of)
+    laid_out = schedule.schedule_of(plan, times_of, ctx.runtime.utc().timestamp())
     machines = {key: uuid for key, uuid in physical_ids.items() if uuid in kinds}
     names = {uuid: node.name for uuid, node in kinds.items()}
     return plan_document.document(plan, laid_out, machines, nodes, names)

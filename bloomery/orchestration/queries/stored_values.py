@@ -255,5 +255,5 @@ class StoredChildren:
     def _refuse(self, *arguments: object) -> NoReturn:
         raise errors.NotSupported(feature="Changing a stack while it is read")
 
-    create = update = delete = cancel = preempt = _refuse
+    create = update = delete = cancel = preempt = put_off = _refuse
     suspend = resume = check = snapshot = _refuse

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -44,6 +44,9 @@ OF_RESOURCE: Final[tuple[Rule[ResourceWait], ...]] = (
          "{s.signals[0]} continues it"),
     Rule("rollout_paused", lambda s: s.is_paused, "{s.reason}",
          "{s.signals[0]}; or with {s.signals[1]}"),
+    Rule("window_closed", lambda s: s.is_closed, "{s.reason}",
+         "wait for {s.path}: {cause}; {s.signals[0]} lets it go on at any time; or with "
+         "{s.signals[1]}"),
     Rule("no_node", lambda s: allocation_why.find_shortage(s.reason), "a node: {fact}", _WAIT),
     Rule("reason", lambda s: s.reason, "{fact}", _WAIT),
     Rule("stack", lambda s: s.tree.stacks.get(s.target), "child stack {fact.name}", _WAIT),
@@ -149,7 +152,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
                 "age_s": _age(each.began_at, now),
                 "for": wait_cause.cause,
                 "for_uuid": each.resource.waits_for,
-                "due_at": _iso(each.resource.due_at),
+                "due_at": _iso(each.due_at),
                 "attempt": each.resource.attempt,
             }
             for each, wait_cause in waits
@@ -233,6 +236,18 @@ class ResourceWait:
         """Whether the resource is a group whose roll-out waits for a signal."""
         is_underway = self.resource.status == Status.IN_PROGRESS
         return is_underway and machine_group.is_paused(self.resource.data)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the resource is a group whose roll-out waits for its window."""
+        is_underway = self.resource.status == Status.IN_PROGRESS
+        return is_underway and machine_group.opens_at(self.resource.data) is not None
+
+    @property
+    def due_at(self) -> datetime | None:
+        """Return when the next attempt begins, or the window of the roll-out opens."""
+        opens_at = machine_group.opens_at(self.resource.data) if self.is_closed else None
+        return self.resource.due_at if opens_at is None else datetime.fromtimestamp(opens_at, UTC)
 
     @property
     def reason(self) -> str:

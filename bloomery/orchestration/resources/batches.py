@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 from bloomery import errors
 from bloomery.orchestration.resources.groups import Members, in_order
+from bloomery.orchestration.resources.windows import Window
 
 
 class Batch(NamedTuple):
     """A planned batch.
 
     ``changed``: members that are created or updated; ``deleted``: members that are deleted.
-    ``wait_s``: the least time until the next batch begins, in seconds.
+    ``wait_s``: the least time until the next batch begins, in seconds.  ``window``: the times at
+    which the batch may begin, None for any time.
     """
 
     changed: tuple[str, ...] = ()
@@ -27,6 +29,7 @@ class Batch(NamedTuple):
     wait_s: float = 0
     is_canary: bool = False
     waits_for_signal: bool = False
+    window: Window | None = None
 
 
 class Resize(NamedTuple):

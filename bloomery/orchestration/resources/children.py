@@ -108,5 +108,8 @@ class Children(Protocol):
         The next update of the child decides which of these actions are still of use.
         """
 
+    def put_off(self, seconds: float) -> None:
+        """Move the time-outs of the running actions of the stack, and of those above it."""
+
     def find(self, stack_id: str) -> Child | None:
         """Return the current state of a child; None if it is gone."""

@@ -23,6 +23,7 @@ from bloomery.orchestration.resources import (
     resource_group,
     rollouts,
     stepwise,
+    windows,
 )
 from bloomery.orchestration.resources.rollouts import OnFailure, Signal
 from bloomery.orchestration.resources.states import Action, Status
@@ -35,11 +36,14 @@ OTHERS_S: Final = 5.0  # between two polls of members that an earlier update cha
 OLDEST: Final = rollouts.RolloutOrder.OLDEST
 PAUSE_ENDED: Final = "its pause ended, because its order was cancelled or another order came"
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
+CLOSED: Final = "closed"  # of a roll-out: its window is
+UNDERWAY: Final = (RUNNING, PAUSED, CLOSED)
+CLOSED_POLL_S: Final = 3600.0  # of a closed window, where a wall clock may be set
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 PROGRESS: Final = ("state", "batch", "of", "reason", "failed")  # in the attribute ``rollout``
 STEPS: Final = stepwise.MARKS | {
     "look": Step("replace members that are gone", "change"),
-    "choose": Step("begin the next batch", "change pause revert resume end"),
+    "choose": Step("begin the next batch", "change pause revert resume end", "for its window"),
     "change": Step("wait for the members to change", "settle", "for the child stack"),
     "settle": Step("wait before checking the members", "judge", "settle_seconds, or soak_seconds"),
     "judge": Step("check whether the members are ready", "settle rest pause revert"),
@@ -72,6 +76,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def validate(self) -> None:
         super().validate()
         rolling = self.update_policy.get("rolling_update") or {}
+        windows.Window.of(rolling.get("window"))
         shares = (rolling.get(name, 1) for name in ("max_unavailable", "max_surge"))
         if not any(rollouts.share(share, max(self.count(), 1), up=True) for share in shares):
             raise errors.StackValidationFailed(
@@ -175,12 +180,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def handle_preempt(self) -> None:
         super().handle_preempt()
         if self.record.action in composite.PREEMPTED:
-            pause = self._rollout.get("state") == PAUSED
-            self._fail(PAUSE_ENDED if pause else "a later order wants something else")
+            is_held = self._rollout.get("state") in (PAUSED, CLOSED)
+            self._fail(PAUSE_ENDED if is_held else "a later order wants something else")
 
     @classmethod
     def is_held(cls, data: Mapping[str, Any]) -> bool:
-        return is_paused(data)
+        return is_paused(data) or opens_at(data) is not None
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""
@@ -196,7 +201,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         faults = []
         if signal not in signals:
             faults.append(f"{ROLLOUT} is {errors.shortened(repr(signal))}")
-        if record.status is not Status.IN_PROGRESS or state not in (RUNNING, PAUSED):
+        if record.status is not Status.IN_PROGRESS or state not in UNDERWAY:
             faults.append("no roll-out is under way, and nothing waits for a signal")
         elif signal == Signal.CONTINUE and state == RUNNING:  # it would end the next pause
             faults.append("the roll-out is not paused")
@@ -230,7 +235,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         never_created = {name for name in remaining if name in self._rollout.get("unborn", ())}
         in_service = [name for name in remaining if name not in never_created]
         names = self._names(surge=bool(in_service))
-        if new := [name for name in names if name not in present or name in never_created]:
+        new = [name for name in names if name not in present or name in never_created]
+        changes = in_service or (not new and present.keys() - self._names())
+        if changes and (waits := self._wait_for_window()):
+            return waits
+        if new:
             batch = new[: self._pace.create_batch_size]
             self._rollout["new"] += [name for name in batch if name not in present]
             self._rollout["settles"] = bool(in_service)
@@ -356,8 +365,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if signal == Signal.ROLLBACK:
             rollout["reverts"] = rollout["changed"]
             return "revert"
-        if signal == Signal.PAUSE and rollout["state"] == RUNNING:
+        if signal == Signal.PAUSE and rollout["state"] != PAUSED:
             return self._pause("a signal asked for it")
+        if signal == Signal.CONTINUE and rollout["state"] == CLOSED:
+            rollout.update(state=RUNNING, any_time=True)
         if signal == Signal.CONTINUE and rollout["state"] == PAUSED:
             rollout["state"] = RUNNING
             rollout["excused"] = rollout["failed"]  # one more try, which may fail
@@ -428,6 +439,22 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             reason = f"waits for members that are at work already: {others}"
             return Again(after_s=OTHERS_S, reason=reason)
         return None
+
+    def _wait_for_window(self) -> Outcome | None:
+        """Wait until the window opens; the stack gets this time in addition to its time-out."""
+        rollout, window, now = self._rollout, self._pace.window, self.context.utc()
+        wait_s = 0 if window is None or rollout.get("any_time") else window.wait_s(now)
+        if window is None or not wait_s:
+            rollout["state"] = RUNNING
+            return None
+        opens_at = round(now + wait_s)
+        if rollout["state"] != CLOSED or rollout["opens_at"] != opens_at:
+            self.children().put_off(wait_s)
+            rollout.update(state=CLOSED, opens_at=opens_at)
+        place = f" {self._place()}" if rollout["batch"] else ""
+        reason = f"roll-out waits{place} for its window, which opens {window.local(opens_at)}"
+        after_s = min(wait_s, CLOSED_POLL_S)
+        return Again(after_s=after_s, reason=f"{reason} ({window})", source=self.record.uuid)
 
     def _wait_later(self, seconds: float) -> None:
         self._rollout["until"] = self.context.utc() + seconds
@@ -517,7 +544,13 @@ def is_paused(data: Mapping[str, Any]) -> bool:
     return (data.get(ROLLOUT) or {}).get("state") == PAUSED
 
 
+def opens_at(data: Mapping[str, Any]) -> float | None:
+    """Return when the window opens for which a group with this ``data``, if IN_PROGRESS, waits."""
+    rollout = data.get(ROLLOUT) or {}
+    return rollout["opens_at"] if rollout.get("state") == CLOSED else None
+
+
 def leaving(data: Mapping[str, Any]) -> Collection[str]:
     """Return the members that the running roll-out of a group with this ``data`` will delete."""
     rollout = data.get(ROLLOUT) or {}
-    return rollout.get("leaving", ()) if rollout.get("state") in (RUNNING, PAUSED) else ()
+    return rollout.get("leaving", ()) if rollout.get("state") in UNDERWAY else ()

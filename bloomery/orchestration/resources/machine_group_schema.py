@@ -7,7 +7,7 @@ from typing import Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import resource_group, rollouts
+from bloomery.orchestration.resources import resource_group, rollouts, windows
 from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
 
 SHARE: Final = constraints.AllowedPattern(r"\d+%?")
@@ -39,6 +39,33 @@ GATE: Final = {
     "settle_seconds": _seconds("Seconds between a batch and the check of its members.",
                                rollouts.SETTLE_S),
 }  # fmt: skip
+_CLOCK: Final = [constraints.AllowedPattern(windows.CLOCK)]
+WINDOW: Final = {
+    "days": Schema(
+        Type.LIST, "The days on which the window opens; every day by default.",
+        schema=Schema(Type.STRING, constraints=[constraints.AllowedValues([*windows.DAYS])]),
+    ),
+    "begin": Schema(
+        Type.STRING, "The time at which it opens, such as 22:00; 00:00 by default.",
+        constraints=_CLOCK,
+    ),
+    "end": Schema(
+        Type.STRING, "The time at which it closes, perhaps on the next day; 00:00 by default.",
+        constraints=_CLOCK,
+    ),
+    "cron": Schema(
+        Type.STRING, "When it opens, in place of days and begin, such as 0 22 1 * *.",
+        constraints=[constraints.Custom("cron_expression")],
+    ),
+    "length": Schema(
+        Type.NUMBER, "With cron: the seconds from its opening to its end.",
+        constraints=[constraints.Range(min=60)],
+    ),
+    "time_zone": Schema(
+        Type.STRING, "The time zone of its times, such as Europe/Berlin.", default="UTC",
+        constraints=[constraints.Custom("timezone")],
+    ),
+}  # fmt: skip
 ROLLING: Final = {
     "max_unavailable": _share(
         "The maximum number or percentage of members that are not ready.", "1"
@@ -54,6 +81,12 @@ ROLLING: Final = {
         "The number of members that may fail before failure_policy applies.", 0
     ),
     "health_gate": Schema(Type.MAP, "The check after each batch.", schema=GATE),
+    "window": Schema(
+        Type.MAP,
+        "The times at which a batch that changes or deletes members may begin; any time "
+        "by default.",
+        schema=WINDOW,
+    ),
 }
 CANARY: Final = {
     "size": _integer("The number of members in the canary; 0: no canary.", 0),

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from bloomery import errors
 from bloomery.orchestration.resources import batches
 from bloomery.orchestration.resources.groups import in_order
+from bloomery.orchestration.resources.windows import Window
 
 
 class RolloutOrder(StrEnum):
@@ -82,6 +83,7 @@ class Pace:
     soak_s: float = 0
     requires_signal: bool = False
     delete_batch_size: int = 10
+    window: Window | None = None
 
     @classmethod
     def of(cls, update_policy: Mapping[str, Any], count: int) -> Self:
@@ -103,6 +105,7 @@ class Pace:
             soak_s=float(canary.get("soak_seconds") or 0),
             requires_signal=bool(canary.get("require_signal")),
             delete_batch_size=int((update_policy.get("deletion") or {}).get("batch_size") or 10),
+            window=Window.of(rolling.get("window")),
         )
 
     @classmethod
@@ -200,9 +203,11 @@ def rollout_steps(
     present = {member.name for member in members}
     outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
     new = [name for name in (surge_names if outdated else names) or names if name not in present]
+    window = pace.window if outdated else None  # members that are only added wait for none
     for created in batches.slices(new, pace.create_batch_size):
         pause_s = pace.pause_s if outdated or created[-1] != new[-1] else 0
-        yield batches.Batch(created, wait_s=pause_s + (pace.settle_s if outdated else 0))
+        wait_s = pause_s + (pace.settle_s if outdated else 0)
+        yield batches.Batch(created, wait_s=wait_s, window=window)
     ready, is_canary = sum(member.is_ready for member in members) + len(new), bool(pace.canary)
     while changing := _batch(outdated, ready, pace, len(names), is_canary=is_canary):
         ready += sum(not member.is_ready for member in changing)
@@ -214,9 +219,10 @@ def rollout_steps(
             wait_s=wait_s + (pace.soak_s if is_canary else 0),
             is_canary=is_canary,
             waits_for_signal=is_canary and pace.requires_signal,
+            window=pace.window,
         )
         is_canary = False
     if not outdated:
         gone = batches.surplus({*present, *new, *leaving}, names, sys.maxsize)
         for deleted in batches.slices(gone, pace.delete_batch_size):
-            yield batches.Batch(deleted=deleted)
+            yield batches.Batch(deleted=deleted, window=pace.window)

@@ -17,7 +17,8 @@ export function drawPlan(plan) {
     signs.length > 0 && h('p.muted', {}, signs.map(each => `${SIGNS[each]?.[0] ?? '?'} ${SIGNS[each]?.[1] ?? each}`).join(' · ')),
     plan.warnings.map(each => h('p.notice', {}, `Warning: ${each}`)),
     plan.steps.length > 0 && h('p', {}, Object.entries(plan.summary).map(([action, count]) => `${count} to ${action}`).join(', '),
-      plan.machines > 0 && `; machines: ${plan.machines}, at most ${plan.machines_at_once} at once`, plan.takes && `; about ${duration(plan.takes.median_s)}`),
+      plan.machines > 0 && `; machines: ${plan.machines}, at most ${plan.machines_at_once} at once`, plan.takes && `; about ${duration(plan.takes.median_s)}`,
+      plan.begins_at && `; begins ${plan.begins_at.replace('T', ' ')}, ${plan.ends_at ? `ends about ${plan.ends_at.replace('T', ' ')}` : 'its end is not known'}`),
     plan.loses_data.length > 0 && h('p.notice.loss', {}, h('strong', {}, `${plan.loses_data.length} lose data: `), plan.loses_data.join(', ')),
   ]
 }

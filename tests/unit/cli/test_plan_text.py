@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bloomery.cli import plan_text
 
 
@@ -27,6 +29,19 @@ def test_what_goes_on_at_once_is_one_stage_and_counts_come_last() -> None:
     assert lines[4:6] == ["stage 1: +green, -blue", "stage 2: +tests"]
     assert lines[-3:-1] == ["signs: + made or adopted, - deleted", "warning: blue goes first"]
     assert lines[-1].startswith("1 to create, 1 to delete; 2 machines")
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "text"),
+    [
+        ("2026-12-06T02:00+01:00", "ends: about Sun 2026-12-06 02:00 +0100."),
+        (None, "ends: not known."),
+    ],
+)
+def test_what_has_a_window_says_when_it_begins(ends_at, text) -> None:
+    shown = plan(step("a", "rebuild", 1)) | {"begins_at": "2026-12-05T22:00+01:00"}
+    line = plan_text.summary(shown | {"ends_at": ends_at})
+    assert line.endswith(f"begins: Sat 2026-12-05 22:00 +0100, {text}")
 
 
 def test_one_step_has_no_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -11,6 +12,7 @@ from bloomery.orchestration.foresight.schedule import Times, schedule_of
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.resources.effects import Effect, Impact
+from bloomery.orchestration.resources.windows import Window
 from bloomery.orchestration.template.entries import ResourceDefinition
 from tests.unit.orchestration.plan.kit import ref, row
 
@@ -55,6 +57,37 @@ def test_pauses_count_and_no_op_vertices_and_what_stays_do_not():
     schedule = schedule_of(plan, lambda key, action: TIMES)
     assert [step.key.name for step in schedule.steps] == ["a", "pause", "b"]
     assert schedule.times == Times(median_s=1230, p95_s=1830, runs=40)
+
+
+@pytest.mark.parametrize(
+    ("now", "times", "begins", "ends", "opens"),
+    [
+        # each takes 10 min, and the window is open for 15 min
+        ("20:00", TIMES, "05T22:00", "05T22:20", ["Sat 2026-12-05 22:00", None]),
+        ("22:01", TIMES, "05T22:01", "05T22:21", [None, None]),
+        ("22:06", TIMES, "05T22:06", "06T22:10", [None, "Sun 2026-12-06 22:00"]),
+        ("20:00", None, "05T22:00", None, ["Sat 2026-12-05 22:00", None]),
+    ],
+)
+def test_what_waits_for_a_window_says_when_it_begins_and_ends(now, times, begins, ends, opens):
+    window = Window.of({"begin": "22:00", "end": "22:15", "time_zone": "Europe/Berlin"})
+    plan = plan_of(("a", None), ("b", "a"), a=action(window=window), b=action(window=window))
+    at_s = datetime.fromisoformat(f"2026-12-05T{now}+01:00").timestamp()
+    laid_out = schedule_of(plan, lambda key, action: times, at_s)
+    told = document(plan, laid_out, {}, {}, {})
+    assert told["begins_at"] == f"2026-12-{begins}+01:00"
+    assert told["ends_at"] == (ends and f"2026-12-{ends}+01:00")
+    assert [step["reason"] for step in told["steps"]] == [
+        f"waits for its window, from {each} CET" if each else "" for each in opens
+    ]
+
+
+def test_what_has_no_window_says_no_time_and_templates_alone_have_none():
+    window = Window.of({"begin": "22:00"})
+    for each, now in ((action(), 0.0), (action(window=window), None)):
+        told = document(plan := plan_of(("a", None), a=each),
+                        schedule_of(plan, lambda key, action: TIMES, now), {}, {}, {})  # fmt: skip
+        assert (told["begins_at"], told["ends_at"]) == (None, None)
 
 
 def test_a_step_says_what_it_does_and_what_is_lost():

@@ -128,6 +128,11 @@ def test_the_last_ones_leave_first() -> None:
         ("min_ready: 3", "{}", "3 members are to be ready, and there are 2; lower min_ready"),
         ("name: x", "{}", "Unknown Property name"),
         ("index_var: '%i%'", "{rolling_update: {max_unavailable: 0, max_surge: 0%}}", "both 0"),
+        ("index_var: '%i%'", "{rolling_update: {window: {days: [caturday]}}}", "caturday"),
+        ("index_var: '%i%'", "{rolling_update: {window: {begin: '25:00'}}}", "25:00"),
+        ("index_var: '%i%'", "{rolling_update: {window: {time_zone: Mars/Olympus}}}", "time zone"),
+        ("index_var: '%i%'", "{rolling_update: {window: {cron: x, length: 60}}}", "cron"),
+        ("index_var: '%i%'", "{rolling_update: {window: {cron: 0 0 30 2 *, length: 60}}}", "opens"),
     ],
 )
 def test_a_group_that_cannot_be_is_refused(properties, policy, text) -> None:
