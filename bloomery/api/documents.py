@@ -311,7 +311,7 @@ _NODE_ROW: Final = {
         (
             "name", "provision_state", "target_provision_state", "power_state", "fault",
             "resource_class", "conductor", "conductor_group", "chassis_uuid", "owner", "lessee",
-            "description", "rack", "serial", "bmc_address", "cause_code", "cause",
+            "description", "rack", "slot", "serial", "bmc_address", "health", "cause_code", "cause",
         ),
         TEXT_OR_NULL,
     ),

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 _SHOWN: Final = (
     "uuid", "name", "provision_state", "target_provision_state", "power_state", "maintenance",
     "fault", "resource_class", "conductor_group", "chassis_uuid", "owner", "lessee", "description",
-    "provision_updated_at", "updated_at",
+    "provision_updated_at", "updated_at", "health",
 )  # fmt: skip
 _COLUMNS: Final = (
     *_SHOWN, "driver", "properties", "extra", "driver_info", "last_error", "maintenance_reason",
@@ -69,7 +69,7 @@ def _documents(ctx: Context, page_rows: Iterable[Any]) -> list[Json]:
         bmc_host = None if "driver_info" in hidden else _bmc_host(rows.load(row.driver_info))
         document = dict(zip(_SHOWN, row, strict=False)) | {
             "conductor": host,
-            "rack": _first(objects, ("rack",)),
+            **{name: _first(objects, (name,)) for name in ("rack", "slot")},
             "serial": _first(objects, _SERIALS),
             "bmc_address": bmc_host,
             "macs": sorted(row.macs.split(",")) if row.macs else [],

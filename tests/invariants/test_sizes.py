@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 131_180,  # the second day of stacks
-    "lines of the tests": 149_461,  # the second day of stacks
+    "lines of the tests": 149_614,  # the fleet in a browser: filters, racks, views
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_209,  # the second day of stacks

@@ -11,7 +11,8 @@ from tests.kit.servers.served import Served
 from tests.pages import conftest
 
 PAGES = {
-    "/nodes": "rack-1-u2", "/nodes/rack-1-u1": "Why", "/stacks": conftest.STACK,
+    "/nodes": "rack-1-u2", "/nodes?q=since:soon+is:free&colour=health": "takes how long",
+    "/nodes/rack-1-u1": "Why", "/stacks": conftest.STACK,
     "/stacks/new": "Nothing is ordered yet",
     "/events?type=baremetal.node.provision_set": "node.provision_set",
     "/allocations": "Node", "/books": "No runbook yet",

@@ -48,6 +48,26 @@ ONE_OF_A_MAP = """
             extent(places.map(each => Math.floor(each / canvas.width)))] : null);
     });
 """
+RACKS = """
+    const [machines, done] = arguments;
+    import(`${location.origin}/ui/map.js`).then(({makeMap}) => {
+        const opened = [], signal = new AbortController().signal;
+        const map = makeMap({onopen: row => opened.push(row.uuid),
+            onrack: name => opened.push(`rack ${name}`), signal});
+        document.getElementById('main').replaceChildren(map.element);
+        const canvas = map.element.querySelector('canvas');
+        map.show(machines.map(([uuid, rack, slot, health]) => ({uuid, rack, slot, health,
+            cause_code: null, provision_state: 'active'})), 'rack', {rack: 'rack'}, 'health');
+        const box = canvas.getBoundingClientRect(), places = new Map();
+        for (let y = 0; y < box.height; y += 2) for (let x = 0; x < box.width; x += 2) {
+            opened.length = 0;
+            canvas.dispatchEvent(new MouseEvent('click',
+                {clientX: box.left + x, clientY: box.top + y}));
+            if (opened.length && !places.has(opened[0])) places.set(opened[0], [x, y]);
+        }
+        done([Object.fromEntries(places), canvas.ariaLabel, map.element.innerText]);
+    });
+"""
 FOCUS = """
     const done = arguments[0];
     import(`${location.origin}/ui/dom.js`).then(({h, replace}) => {
@@ -74,6 +94,24 @@ def test_a_machine_that_moves_changes_its_own_square(window: Window) -> None:
     assert 5 < width < MOST_OF_A_SQUARE
     assert 5 < height < MOST_OF_A_SQUARE
     assert window.driver.execute_async_script(ONE_OF_A_MAP, "available") is None
+
+
+def test_machines_stand_in_their_racks_at_their_slots(window: Window) -> None:
+    window.open("/nodes")
+    window.see("Live", "#status")
+    machines = [["low", "r1", "1", "OK"], ["high", "r1", "U7", "Critical"],
+                ["left", "r2", "3", None], ["right", "r2", "3", None],
+                ["loose", "r2", None, None], ["far", "r2", "999", None]]  # fmt: skip
+    places, label, words = window.driver.execute_async_script(RACKS, machines)
+    x = {name: place[0] for name, place in places.items()}
+    y = {name: place[1] for name, place in places.items()}
+    assert x["low"] == x["high"] < x["left"] < x["right"]
+    assert y["high"] < y["left"] == y["right"] < y["low"]
+    assert y["loose"] == y["far"] > y["low"], "a machine without a slot stands below its rack"
+    assert y["rack r1"] < y["high"], "the label of a rack leads to it"
+    assert label.startswith("Map of 6 nodes in 2 racks, coloured by health;")
+    assert "critical" in words
+    assert "working" not in words
 
 
 def test_a_button_that_is_drawn_anew_keeps_the_focus(window: Window) -> None:

@@ -59,7 +59,8 @@ def test_nothing_is_counted_or_called_live_before_the_list_is_there(window: Wind
     try:
         window.open()
         window.see("Listing nodes", "#status")
-        assert window.text(".chips") == "All … ! Needs attention …"
+        assert window.text(".chips") == "All …"
+        assert window.text(".figures") == "… need attention … in use … free … working"
         window.see("Listing nodes…", "main")
         window.driver.execute_script("release()")
         window.see("Live", "#status")
@@ -73,11 +74,122 @@ def test_counts_are_filters_and_the_filter_is_in_the_address(window: Window) -> 
     window.see("available 3")
     press(window, "[data-key=available]")
     wait_for(lambda: len(names(window)) == 3, "the available nodes", timeout_s=PATIENCE_S)
-    assert window.driver.current_url.endswith("#/nodes?state=available")
+    assert window.driver.current_url.endswith("#/nodes?q=state:available")
     window.driver.refresh()
     wait_for(lambda: len(names(window)) == 3, "the same again", timeout_s=PATIENCE_S)
     press(window, "[data-key=all]")
     wait_for(lambda: len(names(window)) == 4, "all nodes", timeout_s=PATIENCE_S)
+
+
+_FIGURES = "return [...document.querySelectorAll('.figure > a > b')].map(e => e.innerText)"
+
+
+def test_four_numbers_lead_to_their_machines(window, service, make) -> None:
+    service.api("PUT", f"/v1/nodes/{make('worn-1')}/maintenance", {"reason": "a fan"})
+    window.open()
+    window.see("bm.test 3", ".figures")
+    assert window.driver.execute_script(_FIGURES) == ["1", "1", "3", "0"]
+    press(window, "[data-key='is:attention']")
+    wait_for_names(window, ["worn-1"])
+    press(window, "[data-key='is:free class:bm.test']")
+    wait_for(lambda: len(names(window)) == 3, "the free machines", timeout_s=PATIENCE_S)
+    assert window.driver.current_url.endswith("#/nodes?q=is:free+class:bm.test")
+    window.driver.refresh()
+    wait_for(lambda: len(names(window)) == 3, "the same again", timeout_s=PATIENCE_S)
+    window.click("Take away class:bm.test")
+    assert window.driver.current_url.endswith("#/nodes?q=is:free")
+
+
+_FILTER = """
+    const [text, done] = arguments;
+    import(new URL('filter.js', document.baseURI)).then(({parse}) => {
+        const at = hours => new Date(Date.now() - hours * 3600e3).toISOString();
+        const row = (name, state, hours, more) => ({name, provision_state: state, cause_code: null,
+            provision_updated_at: hours ? at(hours) : null, updated_at: null, text: name, ...more});
+        const rows = [
+            row('a1', 'active', 3, {resource_class: 'gpu', rack: 'r1', slot: '7', health: 'OK'}),
+            row('a2', 'available', .5, {resource_class: 'gpu.big', rack: 'r "1"', owner: 'p-1'}),
+            row('b1', 'deploy failed', 50, {cause_code: 'deploy_failed', power_state: 'power on'}),
+            row('b2', 'clean wait', 0, {resource_class: 'a.b', bmc_address: '10.0.0.7'}),
+            row('b3', 'error', 1, {cause_code: 'error', text: 'b3 broken fan'}),
+            row('b4', 'available', 1, {maintenance: true, cause_code: 'maintenance'}),
+        ];
+        const filter = parse(text);
+        done([rows.filter(filter.fits).map(each => each.name).join(' '), filter.wrong]);
+    });
+"""
+_WORDS = {
+    "": "a1 a2 b1 b2 b3 b4", "b": "b1 b2 b3 b4", "b 3": "b3", '"broken fan"': "b3",
+    "state:failed": "b1 b3", "state:active,error": "a1 b3", "state:clean": "b2",
+    'state:"clean wait"': "b2", "-state:available": "a1 b1 b2 b3", "state:in-use": "a1",
+    "is:attention": "b1 b3 b4", "is:free": "a2", "is:working": "b2", "is:maintenance": "b4",
+    "class:gpu": "a1", "class:gpu*": "a1 a2", "class:GPU,a.b": "a1 b2", "class:aXb": "",
+    'class:""': "b1 b3 b4", 'rack:"r \\"1\\""': "a2", "owner:p-1": "a2", "slot:7": "a1",
+    "since:>2h": "a1 b1", "since:<2h": "a2 b3 b4", "since:2d": "b1", "power:on": "b1",
+    "health:ok": "a1", "bmc:10.0.0.7": "b2", "cause:deploy_failed": "b1",
+    "state:failed since:<2h": "b3", "10:00:7": "", "class:gpu*,": "a1 a2",
+}  # fmt: skip
+_WRONG = {
+    "since:soon": 'since: takes how long in its state: >1h, <2d; not "soon".',
+    "is:odd": 'is: takes attention, in-use, working, free, maintenance; not "odd".',
+    "state:odd": "state: takes a state, a part of its name, or failed, on-hold, working, in-use; "
+    'not "odd".',
+    "ower:p-1": 'No key ower: "ower:p-1" is searched as text.',
+}
+
+
+def test_words_with_keys_filter_by_columns(window: Window) -> None:
+    window.open()
+    filtered = {text: window.driver.execute_async_script(_FILTER, text) for text in _WORDS}
+    assert filtered == {text: [names, []] for text, names in _WORDS.items()}
+
+
+def test_a_word_that_filters_nothing_is_told(window: Window) -> None:
+    window.open()
+    told = {text: window.driver.execute_async_script(_FILTER, text) for text in _WRONG}
+    assert told == {text: ["", [sentence]] for text, sentence in _WRONG.items()}
+    window.go("/nodes?q=since:soon")
+    window.see(_WRONG["since:soon"], "main")
+    window.see("No node fits the filter.")
+
+
+def test_a_view_is_saved_opened_and_removed(window: Window, make) -> None:
+    make("owned-1", owner="p-1")
+    window.open("/nodes?q=owner:p-1&columns=owner,rack")
+    window.click("Views")
+    window.fill("Name of the view", MARKUP)
+    window.click("Save this view")
+    window.open("/nodes")
+    wait_for(lambda: len(names(window)) == NODES + 1, "all nodes", timeout_s=PATIENCE_S)
+    window.click("Views")
+    window.click(MARKUP)
+    wait_for_names(window, ["owned-1"])
+    window.see("p-1", ".vbody")
+    window.click("Views")
+    window.click(f"Remove the view {MARKUP}")
+    assert not window.shows(MARKUP)
+    window.driver.execute_script("localStorage.clear()")
+
+
+_SAVED = """
+    const ofTheBrowser = URL.createObjectURL;
+    URL.createObjectURL = blob => { window.saved = blob.text(); return ofTheBrowser(blob) };
+"""
+
+
+def test_the_list_is_downloaded_as_it_is_filtered(window: Window, make) -> None:
+    first = make("csv-1", owner='=HYPERLINK("x")', properties={"rack": "a, b"})
+    second = make("csv-2")
+    window.open("/nodes?q=csv-&columns=owner,rack,provision_state")
+    wait_for_names(window, ["csv-1", "csv-2"])
+    window.driver.execute_script(_SAVED)
+    window.click("Download CSV")
+    lines = window.driver.execute_async_script("window.saved.then(arguments[0])").splitlines()
+    assert lines == [
+        '"name","uuid","owner","rack","provision_state"',
+        f'"csv-1","{first}","\'=HYPERLINK(""x"")","a, b","enroll"',
+        f'"csv-2","{second}","","","enroll"',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     node = api.post("/v1/nodes", {
         "driver": "fake-hardware", "name": "hostile",
         "description": MARKUP, "resource_class": MARKUP[:80],
-        "extra": {MARKUP: MARKUP}, "properties": {"rack": MARKUP},
+        "extra": {MARKUP: MARKUP}, "properties": {"rack": MARKUP, "slot": MARKUP},
         "instance_info": {"display_name": MARKUP},
     })  # fmt: skip
     api.patch("/v1/nodes/hostile", [
@@ -78,8 +78,9 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize(
     "page",
-    ["/nodes", "/nodes?q=hostile&columns=owner,lessee,rack,resource_class,cause", "/nodes/{node}",
-     "/nodes/{node}?tab=json", "/nodes/{node}?tab=hardware", "/nodes/{node}?tab=events", "/events",
+    ["/nodes", "/nodes?q=hostile&columns=owner,lessee,rack,slot,resource_class,cause",
+     "/nodes/{node}", "/nodes/{node}?tab=json", "/nodes/{node}?tab=hardware",
+     "/nodes/{node}?tab=events", "/events",
      "/webhooks", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
      "{stack}?tab=events", "{stack}?tab=outputs", "{stack}?tab=parameters",
      "{stack}?tab=template", "{stack}/update"],

@@ -40,7 +40,7 @@ def test_a_failed_deployment_is_found_explained_and_repaired(
     api = Client(service.url)
     name = fail(api, rack)
     window.open("/nodes")
-    window.driver.find_element("css selector", "[data-key=attention]").click()
+    window.driver.find_element("css selector", "[data-key='is:attention']").click()
     window.click(name)
     window.see(WORDS)
     window.see("Next:")

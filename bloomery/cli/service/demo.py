@@ -178,7 +178,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
         driver="redfish",
         driver_info=server.driver_info,
         ports=[{"address": server.mac}],
-        properties={"rack": "rack-1"},
+        properties={"rack": "rack-1", "slot": number},
         more={"resource_class": _CLASS} | console,
     )
 

@@ -3,6 +3,7 @@
 import {get, may, put, stacksPath} from './api.js'
 import {ask} from './dialog.js'
 import {copyable, empty, failure, h, plainTable, replace} from './dom.js'
+import {word} from './filter.js'
 import {kindBadge} from './states.js'
 import {ago, duration, lasting} from './time.js'
 
@@ -18,7 +19,7 @@ export async function page({root, signal}) {
     const [{conductors: list}, fleet] = await Promise.all([get('ext/v1/conductors', signal), get('ext/v1/fleet', signal)])
     const nodes = new Map(fleet.conductors.map(each => [each.hostname, each.nodes]))
     replace(conductors, plainTable(['Host', 'State', 'Group', 'Nodes', 'Works on', 'Heard', 'Started', 'Hardware types', ''], list.map(each => [
-      h('a', {href: `#/nodes?group=conductor&q=${encodeURIComponent(each.hostname)}`}, each.hostname), state(each.state === 'online' && !each.alive ? 'silent' : each.state), each.conductor_group || '–',
+      h('a', {href: `#/nodes?q=${encodeURIComponent(word('conductor', each.hostname))}`}, each.hostname), state(each.state === 'online' && !each.alive ? 'silent' : each.state), each.conductor_group || '–',
       nodes.get(each.hostname) ?? 0, each.reserved, ago(each.updated_at), ago(each.started_at), each.drivers.join(', '),
       each.state === 'online' && h('button', {disabled: !may('baremetal:conductor:drain') || each.drain_ordered_at, onclick: () => drain(each)}, each.drain_ordered_at ? 'Drain ordered' : 'Drain')])))
     await Promise.all([readEngines(), readBmcs(list.filter(each => each.alive))])
@@ -54,7 +55,7 @@ const worth = bmc => (bmc.left_alone ? 1e6 : 0) + (bmc.silent_since ? 1e5 : 0) +
 
 function line(bmc) {
   return [
-    h('a', {href: `#/nodes?q=${encodeURIComponent(bmc.address)}`}, bmc.address),
+    h('a', {href: `#/nodes?q=${encodeURIComponent(word('bmc', bmc.address))}`}, bmc.address),
     bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' ', lasting(bmc.silent_since)] : kindBadge('ok', 'answers'),
     bmc.latency && h('span', {title: `${duration(bmc.latency.least_s)} to ${duration(bmc.latency.most_s)}, of the last 64 requests`}, duration(bmc.latency.median_s)), bmc.latency?.count,
     bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span.sentence', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,

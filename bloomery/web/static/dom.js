@@ -80,6 +80,13 @@ export function empty(message, command, ...more) {
   return h('div.empty', {}, h('p', {}, message), command && copyable(command), more)
 }
 
+// Hand a file to the browser, which asks where to put it.
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob)
+  h('a', {href: url, download: name}).click()
+  setTimeout(() => URL.revokeObjectURL(url), 1000)
+}
+
 export function copyable(text) {
   return h('div.command', {}, h('code', {}, text), copyButton(() => text))
 }

@@ -1,15 +1,16 @@
-// The fleet: counts as filters, a map with a square for each machine, a table, orders for many.
+// The fleet: numbers and counts as filters, a map of racks, a table, views, a download, orders for many.
 
 import {may} from './api.js'
 import {actions, nameOf, order, sendAll} from './actions.js'
 import {enrol} from './enrol.js'
-import {announce, empty, failure, h, replace, throttled} from './dom.js'
-import {makeMap} from './map.js'
-import {go, setQuery} from './router.js'
-import {KINDS, badge, kindOf, needsAttention, stateOf, textOf} from './states.js'
+import {announce, empty, failure, h, replace, save, throttled} from './dom.js'
+import * as filters from './filter.js'
+import {COLOURS, makeMap} from './map.js'
+import {go, parse, setQuery} from './router.js'
+import {KINDS, badge, kindBadge, kindOf, needsAttention, stateOf, textOf} from './states.js'
 import {fleet, load, rows, status, steps} from './store.js'
 import {makeTable} from './table.js'
-import {lasting} from './time.js'
+import {duration, lasting, now} from './time.js'
 
 const GROUPS = {rack: 'rack', resource_class: 'class', conductor: 'conductor', provision_state: 'state'}
 const COLUMNS = {
@@ -17,7 +18,9 @@ const COLUMNS = {
   power_state: ['Power', row => power(row), '6rem'],
   cause: ['Cause', row => h('span.clip', {title: row.cause ?? ''}, row.maintenance && h('span.tag', {}, 'maintenance'), row.cause ?? ''), 'minmax(10rem, 2fr)'],
   resource_class: ['Class', row => row.resource_class ?? '–', 'minmax(5rem, .6fr)'],
-  rack: ['Rack', row => row.rack ?? '–', 'minmax(5rem, .5fr)'],
+  rack: ['Rack', row => row.rack === null ? '–' : h('a', {href: hrefOf(filters.word('rack', row.rack))}, row.rack), 'minmax(5rem, .5fr)'],
+  slot: ['Slot', row => row.slot ?? '–', '4rem'],
+  health: ['Health', row => row.health ? kindBadge(COLOURS.health.kindOf(row), row.health) : '–', '6rem'],
   conductor: ['Conductor', row => row.conductor ?? '–', 'minmax(6rem, .6fr)'],
   owner: ['Owner', row => row.owner ?? '–', 'minmax(5rem, .5fr)'],
   lessee: ['Lessee', row => row.lessee ?? '–', 'minmax(5rem, .5fr)'],
@@ -26,7 +29,12 @@ const COLUMNS = {
   provision_updated_at: ['In this state', row => lasting(row.provision_updated_at ?? row.updated_at), '7.5rem'],
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
+const VIEWS = 'bloomery.views', DAY_MS = 86400000
+const MOST_CLASSES = 4
+const CLOCK_MS = 15000  // rows come into `since:` by time alone
 const narrow = matchMedia('(max-width: 640px)')
+const hrefOf = q => `#/nodes?q=${encodeURIComponent(q)}`
+const sinceOf = row => Date.parse(row.provision_updated_at ?? row.updated_at)
 
 // Until all nodes are listed, a count is the least that there can be.
 const counted = count => status.loaded ? count.toLocaleString() : count ? `${count.toLocaleString()}+` : '…'
@@ -37,17 +45,17 @@ export async function page({root, query, signal}) {
   const search = document.getElementById('q')
   search.value = query.get('q') ?? ''
   const view = {
-    q: search.value, states: new Set(query.get('state')?.split(',')), attention: query.has('attention'), problem: query.get('problem') ?? '',
-    klass: query.get('class') ?? '', rack: query.get('rack') ?? '', group: query.get('group') ?? localStorage.getItem('bloomery.group') ?? 'rack', sort: query.get('sort') ?? 'name',
+    q: search.value, colour: [query.get('colour'), localStorage.getItem('bloomery.colour')].find(each => COLOURS[each]) ?? 'state', group: query.get('group') ?? localStorage.getItem('bloomery.group') ?? 'rack', sort: query.get('sort') ?? 'name',
     columns: query.get('columns')?.split(',') ?? localStorage.getItem('bloomery.columns')?.split(',') ?? USUAL,
   }
-  const chosen = new Set(), outcomes = new Map()
+  let filter = filters.parse(view.q)
+  const chosen = new Set(), outcomes = new Map(), figures = h('div.figures'), words = h('div')
   const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
   const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
-  const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), signal})
+  const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), onrack: rack => change({q: filters.word('rack', rack)}), signal})
   const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort})})
   let shown = []
-  replace(root, h('h1.unseen', {}, 'Fleet'), problems, chips, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
+  replace(root, h('h1.unseen', {}, 'Fleet'), figures, problems, chips, words, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
 
   function columns() {
     const names = narrow.matches ? ['provision_state'] : view.columns.filter(name => COLUMNS[name])
@@ -80,14 +88,11 @@ export async function page({root, query, signal}) {
 
   function change(part) {
     Object.assign(view, part)
-    setQuery({q: view.q, state: [...view.states].join(','), attention: view.attention ? '1' : '', problem: view.problem, class: view.klass, rack: view.rack,
+    filter = filters.parse(view.q)
+    if (search.value !== view.q) search.value = view.q
+    setQuery({q: view.q, colour: view.colour === 'state' ? '' : view.colour,
       group: view.group === 'rack' ? '' : view.group, sort: view.sort === 'name' ? '' : view.sort, columns: String(view.columns) === String(USUAL) ? '' : view.columns.join(',')})
     draw()
-  }
-
-  function matches(row) {
-    return (!view.states.size || view.states.has(row.provision_state)) && (!view.attention || needsAttention(row)) && (!view.problem || row.cause_code === view.problem) &&
-      (!view.klass || (row.resource_class ?? '') === view.klass) && (!view.rack || (row.rack ?? '') === view.rack) && (!view.q || view.q.toLowerCase().split(/\s+/).every(word => row.text.includes(word)))
   }
 
   // Numbers in names count as numbers: u9 stands before u10.  Texts to compare are made once a row.
@@ -103,11 +108,13 @@ export async function page({root, query, signal}) {
 
   function draw() {
     const all = [...rows.values()]
+    drawFigures(all)
     drawChips(all)
     drawProblems(all)
-    shown = sorted(all.filter(matches))
+    drawWords()
+    shown = sorted(all.filter(filter.fits))
     table.show(shown, view.sort)
-    map.show(shown, view.group, GROUPS)
+    map.show(shown, view.group, GROUPS, view.colour)
     drawBulk()
     drawHint(all.length)
   }
@@ -122,27 +129,55 @@ export async function page({root, query, signal}) {
     table.element.hidden = map.element.hidden = !shown.length
   }
 
-  function clear() {
-    search.value = ''
-    change({q: '', states: new Set(), attention: false, problem: '', klass: '', rack: ''})
+  const clear = () => change({q: ''})
+
+  // A link that filters in place; with a key held, the browser opens it elsewhere.
+  function filterLink(selector, q, ...content) {
+    return h(selector, {href: hrefOf(q), 'data-key': q, 'aria-current': view.q === q ? 'true' : undefined, onclick: event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return
+      event.preventDefault()
+      change({q: view.q === q ? '' : q})
+    }}, content)
+  }
+
+  // The four numbers that matter, each with what changed its state in a day.
+  function drawFigures(all) {
+    const dayAgo = now() - DAY_MS, classes = new Map()
+    const [attention, used, free, working] = ['attention', 'in-use', 'free', 'working'].map(word => ({fits: filters.parse(`is:${word}`).fits, count: 0, recent: 0, first: Infinity}))
+    for (const row of all) {
+      for (const each of [attention, used, free, working]) {
+        if (!each.fits(row)) continue
+        each.count++
+        const since = sinceOf(row)
+        if (since > dayAgo) each.recent++
+        if (since < each.first) each.first = since
+        if (each === free) classes.set(row.resource_class ?? '', (classes.get(row.resource_class ?? '') ?? 0) + 1)
+      }
+    }
+    const figure = (kind, title, word, {count}, note) => h(`div.figure.k-${kind}`, {}, filterLink('a', `is:${word}`, h('b', {}, counted(count)), ' ', title), h('small', {}, status.loaded && count > 0 && note))
+    const recent = (word, each) => each.recent > 0 ? filterLink('a', `is:${word} since:<1d`, `${each.recent.toLocaleString()} in the last day`) : 'none in the last day'
+    const named = [...classes].sort((a, b) => b[1] - a[1]), rest = named.splice(MOST_CLASSES)
+    replace(figures, figure(attention.count ? 'failed' : 'ok', 'need attention', 'attention', attention, recent('attention', attention)),
+      figure('ok', 'in use', 'in-use', used, recent('in-use', used)),
+      figure('free', 'free', 'free', free, [named.map(([name, count], index) => [index > 0 && ', ', filterLink('a', `is:free ${filters.word('class', name)}`, `${name || 'no class'} ${count.toLocaleString()}`)]), rest.length > 0 && `, ${rest.length} more classes`]),
+      figure('busy', 'working', 'working', working, Number.isFinite(working.first) && `the longest for ${duration((now() - working.first) / 1000)}`))
+  }
+
+  // The words of the filter with a key, each to be taken away, and what filters nothing.
+  function drawWords() {
+    replace(words, (filter.terms.length > 0 || filter.wrong.length > 0) && h('div.chips', {role: 'group', ariaLabel: 'Words of the filter'},
+      filter.terms.map(({source}) => h('button.chip', {ariaLabel: `Take away ${source}`, onclick: () => change({q: filters.without(view.q, source)})}, source, h('span', {ariaHidden: 'true'}, '×'))),
+      filter.wrong.map(sentence => h('span.k-failed.sentence', {role: 'status'}, h('span.sign', {ariaHidden: 'true'}, '!'), sentence))))
   }
 
   function drawChips(all) {
-    const counts = new Map()
-    let attention = 0
-    for (const row of all) {
-      counts.set(row.provision_state, (counts.get(row.provision_state) ?? 0) + 1)
-      if (needsAttention(row)) attention++
-    }
-    const order = Object.keys(KINDS)
-    const names = [...new Set([...counts.keys(), ...view.states])].sort((a, b) => order.indexOf(kindOf(a)) - order.indexOf(kindOf(b)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0))
-    replace(chips,
-      chip('all', 'All', all.length, !view.states.size && !view.attention && !view.problem, clear),
-      chip('attention', 'Needs attention', attention, view.attention, () => change({attention: !view.attention}), attention ? 'k-failed' : '', '!'),
-      names.map(name => chip(name, stateOf(name).name, counts.get(name) ?? 0, view.states.has(name), () => {
-        view.states.has(name) ? view.states.delete(name) : view.states.add(name)
-        change({})
-      }, `k-${kindOf(name)}`, KINDS[kindOf(name)].sign)))
+    const counts = Map.groupBy(all, row => row.provision_state), order = Object.keys(KINDS), countOf = name => counts.get(name)?.length ?? 0
+    const states = filter.terms.filter(each => each.key === 'state').flatMap(each => each.values).filter(name => stateOf(name).cause_code !== undefined)
+    const names = [...new Set([...counts.keys(), ...states])].sort((a, b) => order.indexOf(kindOf(a)) - order.indexOf(kindOf(b)) || countOf(b) - countOf(a))
+    replace(chips, chip('all', 'All', all.length, !view.q, clear), names.map(name => {
+      const {name: text} = stateOf(name)
+      return chip(text, text, countOf(name), filter.has('state', text), () => change({q: filters.toggled(view.q, 'state', text)}), `k-${kindOf(name)}`, KINDS[kindOf(name)].sign)
+    }))
   }
 
   function chip(key, text, count, pressed, onclick, kind, sign) {
@@ -150,14 +185,14 @@ export async function page({root, query, signal}) {
       sign && h('span.sign', {ariaHidden: 'true'}, sign), `${text} `, h('b', {}, counted(count)))
   }
 
+  const choice = (label, key, options) => h('label', {}, h('span', {}, label), ' ', h('select', {onchange: event => { localStorage.setItem(`bloomery.${key}`, event.target.value); change({[key]: event.target.value}) }},
+    options.map(([value, text]) => h('option', {value, selected: view[key] === value}, text))))
+
   function drawTools() {
-    const classes = [...new Set([...rows.values()].map(row => row.resource_class).concat(view.klass).filter(Boolean))].sort()
-    replace(tools,
-      h('label', {}, h('span', {}, 'Group by'), ' ', h('select', {onchange: event => { localStorage.setItem('bloomery.group', event.target.value); change({group: event.target.value}) }},
-        Object.entries(GROUPS).map(([key, label]) => h('option', {value: key, selected: view.group === key}, label)))),
-      h('label', {}, h('span', {}, 'Class'), ' ', h('select', {onchange: event => change({klass: event.target.value})},
-        h('option', {value: ''}, 'all'), classes.map(name => h('option', {value: name, selected: view.klass === name}, name)))),
-      view.rack && h('button.chip', {'aria-pressed': 'true', onclick: () => { change({rack: ''}); drawTools() }}, `rack ${view.rack} ×`),
+    replace(tools, choice('Group by', 'group', Object.entries(GROUPS)), choice('Colour by', 'colour', Object.entries(COLOURS).map(([key, {label}]) => [key, label])),
+      h('details.menu', {}, h('summary', {}, 'Words'), h('div', {}, h('p', {}, 'The search takes words, and words with a key:'), h('p', {}, h('code', {}, 'state:failed class:gpu,cpu since:>1h -rack:"r 1"')),
+        h('dl', {}, Object.entries(filters.KEYS).map(([key, text]) => [h('dt', {}, `${key}:`), h('dd', {}, text)])))),
+      h('details.menu', {}, h('summary', {}, 'Views'), drawViews()),
       h('details.menu', {}, h('summary', {}, 'Columns'), h('div', {}, Object.entries(COLUMNS).map(([key, [label]]) =>
         h('label', {}, h('input', {type: 'checkbox', checked: view.columns.includes(key), onchange: event => {
           view.columns = Object.keys(COLUMNS).filter(name => name === key ? event.target.checked : view.columns.includes(name))
@@ -166,7 +201,32 @@ export async function page({root, query, signal}) {
           table.setColumns(columns())
           table.redraw()
         }}), label)))),
+      h('button', {onclick: download}, 'Download CSV'),
       h('button', {disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'))
+  }
+
+  // Filter, order, groups and columns under a name, in this browser.
+  function drawViews() {
+    const read = () => { try { return Object.entries(JSON.parse(localStorage.getItem(VIEWS)) ?? {}) } catch { return [] } }
+    const write = list => { localStorage.setItem(VIEWS, JSON.stringify(Object.fromEntries(list))); draw() }
+    const name = h('input', {ariaLabel: 'Name of the view', placeholder: 'Name of the view', required: true, maxLength: 60}), list = h('div')
+    const draw = () => replace(list, read().map(([title, query]) => h('div.row.view', {}, h('a.clip', {href: `#/nodes?${query}`}, title),
+      h('button.quiet', {ariaLabel: `Remove the view ${title}`, onclick: () => write(read().filter(each => each[0] !== title))}, '×'))))
+    draw()
+    return h('div', {}, list, h('form.row', {onsubmit: event => {
+      event.preventDefault()
+      const query = parse().query
+      for (const [key, value] of [['group', view.group], ['columns', view.columns.join(',')]]) query.set(key, value)  // else as the browser was left
+      write([...read().filter(each => each[0] !== name.value), [name.value, query.toString()]])
+      name.value = ''
+    }}, name, h('button', {type: 'submit'}, 'Save this view')))
+  }
+
+  // The rows shown with the columns chosen; a text that a spreadsheet would take for a formula is quoted.
+  function download() {
+    const keys = ['name', 'uuid', ...view.columns.filter(name => COLUMNS[name])]
+    const cell = value => `"${String(value ?? '').replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`
+    save(new Blob([[keys, ...shown.map(row => keys.map(key => row[key]))].map(line => line.map(cell).join(',')).join('\r\n'), '\r\n'], {type: 'text/csv'}), 'machines.csv')
   }
 
   function drawBulk() {
@@ -229,7 +289,7 @@ export async function page({root, query, signal}) {
   function drawProblems(all) {
     const byCode = Map.groupBy(all.filter(needsAttention), row => row.cause_code)
     replace(problems, [...byCode].sort((a, b) => b[1].length - a[1].length).slice(0, 5).map(([code, list]) =>
-      h('button.problem', {'data-key': code, 'aria-pressed': String(view.problem === code), title: 'Show these nodes', onclick: () => { search.value = ''; change({q: '', problem: view.problem === code ? '' : code}) }},
+      h('button.problem', {'data-key': code, 'aria-pressed': String(filter.has('cause', code)), title: 'Show these nodes', onclick: () => change({q: filter.has('cause', code) ? '' : filters.word('cause', code)})},
         h('span.sign', {ariaHidden: 'true'}, '!'), h('b', {}, counted(list.length)), list.length === 1 ? ' node: ' : ' nodes: ', textOf(code),
         isOfState(list[0]) && h('span.muted', {}, ' ', lasting(list.map(row => row.provision_updated_at ?? row.updated_at).sort()[0])))))
   }
@@ -237,11 +297,9 @@ export async function page({root, query, signal}) {
   table.setColumns(columns())
   drawTools()
   const redraw = throttled(draw, signal)
-  let classes = 0
-  fleet.addEventListener('change', () => {
-    redraw()
-    if (classes !== rows.size) { classes = rows.size; drawTools() }
-  }, {signal})
+  fleet.addEventListener('change', redraw, {signal})
+  const clock = setInterval(() => { if (filter.terms.some(each => each.key === 'since')) redraw() }, CLOCK_MS)
+  signal.addEventListener('abort', () => clearInterval(clock))
   document.addEventListener('search', event => change({q: event.detail}), {signal})
   document.addEventListener('theme', redraw, {signal})
   narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})

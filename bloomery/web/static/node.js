@@ -6,6 +6,7 @@ import {makeConsole} from './console.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {edit} from './edit.js'
+import {word} from './filter.js'
 import {badge, kindBadge, label} from './states.js'
 import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
@@ -42,7 +43,7 @@ export async function page({root, params, query, signal}) {
   function drawHead() {
     const {node} = view, row = rows.get(node.uuid)
     view.row = row
-    replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), node.properties?.rack && [' / ', h('a', {href: `#/nodes?rack=${encodeURIComponent(node.properties.rack)}`}, node.properties.rack)]),
+    replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), node.properties?.rack && [' / ', h('a', {href: `#/nodes?q=${encodeURIComponent(word('rack', String(node.properties.rack)))}`}, node.properties.rack)]),
       h('div.row.title', {}, h('h1', {}, node.name ?? node.uuid), badge(node.provision_state, node.target_provision_state),
         h('span.tag', {}, node.power_state ?? 'power unknown', node.target_power_state && ` → ${node.target_power_state}`),
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),

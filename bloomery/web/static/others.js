@@ -2,7 +2,7 @@
 
 import {get, may, me, patch, post, remove, send, stacksExt} from './api.js'
 import {ask, field} from './dialog.js'
-import {attempt, empty, h, pairs, plainTable, replace} from './dom.js'
+import {attempt, empty, h, pairs, plainTable, replace, save} from './dom.js'
 import {kindBadge} from './states.js'
 import {rows} from './store.js'
 import {keepCurrent} from './stream.js'
@@ -62,12 +62,8 @@ export async function webhooks({root, signal}) {
 
 // A plain link would ask without the login of this window.
 function description(path, name) {
-  const save = async () => {
-    const url = URL.createObjectURL(await (await send('GET', path)).blob())
-    h('a', {href: url, download: `${name}-openapi.json`}).click()
-    setTimeout(() => URL.revokeObjectURL(url), 1000)
-  }
-  return h('p', {}, h('button', {onclick: () => attempt(save)}, `Save the OpenAPI document of the ${name} API`))
+  const read = async () => save(await (await send('GET', path)).blob(), `${name}-openapi.json`)
+  return h('p', {}, h('button', {onclick: () => attempt(read)}, `Save the OpenAPI document of the ${name} API`))
 }
 
 export async function about({root, signal}) {

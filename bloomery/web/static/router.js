@@ -1,4 +1,4 @@
-// Pages by the hash of the URL: #/nodes?state=active. A page gets a signal that ends with it.
+// Pages by the hash of the URL: #/nodes?q=state:active. A page gets a signal that ends with it.
 
 import {h, replace, failure} from './dom.js'
 
@@ -18,7 +18,7 @@ export function parse(hash = location.hash) {
 export function setQuery(changes) {
   const {path, query} = parse()
   for (const [key, value] of Object.entries(changes)) value ? query.set(key, value) : query.delete(key)
-  const text = query.toString()
+  const text = query.toString().replaceAll('%3A', ':')
   history.replaceState(null, '', `#/${path}${text && `?${text}`}`)
 }
 

@@ -20,7 +20,7 @@ def row_of(api, uuid: str):
 def test_a_row_holds_what_a_table_of_the_fleet_shows(world) -> None:
     node = world.node(
         name="web-1", resource_class="large", owner="p1", description="<b>mine</b>",
-        properties={"rack": "r7"}, extra={"rack": "r8", "serial_number": 4711},
+        properties={"rack": "r7", "slot": 12}, extra={"rack": "r8", "serial_number": 4711},
         driver_info={"redfish_address": "https://admin:secret@10.0.0.7:8443/redfish"},
     )  # fmt: skip
     for mac in ("52:54:00:00:00:02", "52:54:00:00:00:01"):
@@ -28,9 +28,10 @@ def test_a_row_holds_what_a_table_of_the_fleet_shows(world) -> None:
     row = row_of(world.api, node)
     expected = {
         "name": "web-1", "resource_class": "large", "owner": "p1", "description": "<b>mine</b>",
-        "provision_state": "enroll", "conductor": "host-1", "rack": "r7", "serial": "4711",
+        "provision_state": "enroll", "conductor": "host-1", "rack": "r7", "slot": "12",
+        "serial": "4711",
         "bmc_address": "10.0.0.7", "macs": ["52:54:00:00:00:01", "52:54:00:00:00:02"],
-        "cause_code": None, "cause": None,
+        "health": None, "cause_code": None, "cause": None,
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
 
