@@ -20,7 +20,7 @@ import click
 from bloomery import errors
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.fleet import Watch, batches
+from bloomery.cli.fleet import Watch, batches, roll
 from bloomery.cli.node_orders import path_of
 
 Json = dict[str, Any]
@@ -278,26 +278,12 @@ def _digest(client: Client) -> str:
     return str(digest)
 
 
-def _batched(command: groups.C) -> groups.C:
-    """Add the options of commands that change machines, batch by batch."""
-    for option in (
-        groups.AS_JSON, groups.YES, _CLOUD,
-        click.option("--timeout", "limit_s", type=groups.DURATION, default="4h", metavar="TIME",
-                     show_default=True, help="The longest time of a batch."),
-        click.option("--failures", "budget", type=click.IntRange(0), default=0, show_default=True,
-                     help="Begin no further batch after more failures than these."),
-        click.option("--batch", "size", type=click.IntRange(1, 200), default=20, show_default=True,
-                     help="Machines that are updated at a time."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
 @firmware.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @groups.filtered
 @_COMPONENT
-@_batched
+@groups.batched(20, "updated")
+@_CLOUD
 def apply(
     nodes: tuple[str, ...],
     takes_all: bool,
@@ -326,7 +312,8 @@ def apply(
 @groups.filtered
 @click.option("--component", type=click.Choice(_COMPONENTS[:2]), required=True, help="This one.")
 @click.option("--version", help="Of the image, where a BMC keeps several.")
-@_batched
+@groups.batched(20, "updated")
+@_CLOUD
 def rollback(
     nodes: tuple[str, ...],
     takes_all: bool,
@@ -397,18 +384,16 @@ def _carry_out(
     for machine in machines:
         if not machine["verbs"]:
             note(machine, _sentence(expected[machine["uuid"]]), machine["refusal"])
-    able, failures = [each for each in machines if each["verbs"]], 0
-    for start in range(0, len(able), size):
-        batch = able[start : start + size]
-        changes = {each["uuid"]: expected[each["uuid"]] for each in batch}
-        if failures > budget:
-            reason = f"not begun, after {terminal.amount(failures, 'failure')}"
-            ended: dict[str, str | None] = dict.fromkeys(changes, reason)
-        else:
-            ended, changes = _Batch(client, batch, limit_s).run(order, changes)
-            failures += sum(error is not None for error in ended.values())
-        for each in batch:
-            note(each, _sentence(changes[each["uuid"]]), ended[each["uuid"]])
+    changes = dict(expected)
+
+    def run(batch: Sequence[Json]) -> list[str | None]:
+        parts = {each["uuid"]: expected[each["uuid"]] for each in batch}
+        ended, shown = _Batch(client, batch, limit_s).run(order, parts)
+        changes.update(shown)
+        return [ended[each["uuid"]] for each in batch]
+
+    for each, error in roll([each for each in machines if each["verbs"]], size, budget, run):
+        note(each, _sentence(changes[each["uuid"]]), error)
     if as_json:
         click.echo(json.dumps(results, indent=2))
     elif not machines:

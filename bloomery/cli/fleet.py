@@ -8,7 +8,7 @@ fleet.take("manage", "manageable")      # raises FleetStuck with the nodes and t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -59,6 +59,25 @@ def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield the items in parts, each for one request."""
     for start in range(0, len(items), AT_ONCE):
         yield items[start : start + AT_ONCE]
+
+
+def roll(
+    items: Sequence[T], size: int, budget: int, run: Callable[[Sequence[T]], Sequence[str | None]]
+) -> Iterator[tuple[T, str | None]]:
+    """Run items batch by batch; yield each with its error, or None.
+
+    No further batch begins after more failures than ``budget``.
+    """
+    failures = 0
+    for start in range(0, len(items), size):
+        batch = items[start : start + size]
+        if failures > budget:
+            reason = f"not begun, after {terminal.amount(failures, 'failure')}"
+            results: Sequence[str | None] = [reason] * len(batch)
+        else:
+            results = run(batch)
+            failures += sum(error is not None for error in results)
+        yield from zip(batch, results, strict=True)
 
 
 def create(client: Client, machine: Machine) -> None:
@@ -113,7 +132,10 @@ class Watch:
 
 
 class Fleet:
-    """Nodes that move together.  ``limit_s``: the longest watch; None: no limit."""
+    """Nodes that move together.  ``limit_s``: the longest watch; None: no limit.
+
+    ``labels``: what is shown in the place of a name.  ``to_the_end``: watch on when a node fails.
+    """
 
     def __init__(
         self,
@@ -122,10 +144,13 @@ class Fleet:
         limit_s: float | None = 120,
         *,
         to_stderr: bool = False,
+        labels: Mapping[str, str] | None = None,
+        to_the_end: bool = False,
     ) -> None:
         self._client = client
         self._names = names
         self._limit_s = limit_s
+        self._labels, self._to_the_end = labels or {}, to_the_end
         self._console = rich.console.Console(stderr=to_stderr)
         self._seen: dict[str, dict[str, Any]] = {}
         self._began = time.monotonic()
@@ -138,44 +163,50 @@ class Fleet:
 
     def watch(self, state: str, field: str = "provision_state") -> None:
         """Show the nodes until ``field`` of all is ``state``.  Raises FleetStuck."""
-        give_up_at = time.monotonic() + (self._limit_s or float("inf"))
+        service = Watch(self._client, self._limit_s or float("inf"))
         # a table that is redrawn in place; without a terminal each change is a line
         live = None
         if self._console.is_terminal:
             live = rich.live.Live(console=self._console, refresh_per_second=10)
         with live or nullcontext():
             while True:
-                nodes = self._poll(field)
+                nodes = self._poll(service, field)
                 if live is not None:
-                    live.update(_table(nodes))
+                    live.update(_table({self._label(name): node for name, node in nodes.items()}))
                 failed = [name for name, node in nodes.items() if _has_failed(node, state, field)]
-                if failed or time.monotonic() > give_up_at:
+                pending = [
+                    name for name, node in nodes.items()
+                    if name not in failed and not _has_arrived(node, state, field)
+                ]  # fmt: skip
+                if not pending or service.is_over or (failed and not self._to_the_end):
                     break
-                if all(_has_arrived(node, state, field) for node in nodes.values()):
-                    return
                 time.sleep(_POLL_S)
+        if not (failed or pending):
+            return
         # the nodes that have failed; if none has, those on their way
+        late = "it is on its way, and the time for the watch is over"
         reasons = {
-            name: f"{node['name'] or node['uuid']} is in {node[field]}: "
-            f"{node['last_error'] or 'it is on its way, and the time for the watch is over'}"
-            for name, node in nodes.items()
-            if (name in failed if failed else not _has_arrived(node, state, field))
+            name: f"{nodes[name]['name'] or nodes[name]['uuid']} is in {nodes[name][field]}: "
+            f"{nodes[name]['last_error'] or late}"
+            for name in (failed + pending if self._to_the_end else failed or pending)
         }
         raise FleetStuck(
             reason=f"cannot take every node to {state}: {'; '.join(reasons.values())}",
             nodes=reasons,
         )
 
-    def _poll(self, field: str) -> dict[str, dict[str, Any]]:
+    def _label(self, name: str) -> str:
+        return self._labels.get(name, name)
+
+    def _poll(self, service: Watch, field: str) -> dict[str, dict[str, Any]]:
         """Return the nodes by name; without a terminal, print those that have changed."""
-        nodes = {
-            name: self._client.get(f"/v1/nodes/{name}?fields={_FIELDS}") for name in self._names
-        }
+        nodes = {name: service.read(f"/v1/nodes/{name}?fields={_FIELDS}") for name in self._names}
         for name, node in nodes.items():
             before = self._seen.get(name, {}).get(field)
             if not self._console.is_terminal and node[field] != before:
                 took = time.monotonic() - self._began
-                self._console.print(f"[{took:5.1f} s] {name}: {node[field]}", markup=False)
+                line = f"[{took:5.1f} s] {self._label(name)}: {node[field]}"
+                self._console.print(terminal.visible(line), markup=False)
         self._seen = nodes
         return nodes
 
@@ -199,7 +230,13 @@ def _has_arrived(node: dict[str, Any], state: str, field: str) -> bool:
 
 
 def _has_failed(node: dict[str, Any], state: str, field: str) -> bool:
-    """Has the node failed?  A failed node has an error and no lock."""
-    now = node[field] or ""
-    fell_back = node["last_error"] is not None and node["reservation"] is None and now != state
+    """Has the node failed?  A failed node has an error and no lock.
+
+    An order of power clears the error when it begins: a reboot that fails leaves the state alone.
+    """
+    now, is_at_rest = node[field] or "", node["reservation"] is None
+    if field == "power_state":
+        is_at_rest &= node["target_power_state"] is None
+        return now == "error" or (is_at_rest and node["last_error"] is not None)
+    fell_back = is_at_rest and node["last_error"] is not None and now != state
     return "fail" in now or now == "error" or fell_back

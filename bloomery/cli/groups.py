@@ -69,9 +69,35 @@ def filtered(command: C) -> C:
 def chosen_filters(nodes: Sequence[str], takes_all: bool, filters: Mapping[str, Any]) -> Json:
     """Return the filters that are set.  Raises UsageError unless nodes are named, or chosen."""
     chosen = {name: value for name in FILTERS if (value := filters[name]) is not None}
-    if bool(nodes) == bool(takes_all or chosen):
+    if nodes and (takes_all or chosen):
         raise click.UsageError("name nodes, or choose them by --all or by filters, not both")
+    if not (nodes or takes_all or chosen):
+        raise click.UsageError("name nodes, or choose them: --all, or filters such as --driver")
     return chosen
+
+
+def batched(default: int, done: str) -> Callable[[C], C]:
+    """Return a decorator for commands that go on batch by batch, and that ask first.
+
+    ``default``: the size of a batch; ``done``: what becomes of its machines, as a participle.
+    """
+
+    def decorate(command: C) -> C:
+        for option in (
+            AS_JSON,
+            YES,
+            click.option("--timeout", "limit_s", type=DURATION, default="4h", metavar="TIME",
+                         show_default=True, help="The longest time of a batch."),
+            click.option("--failures", "budget", type=click.IntRange(0), default=0,
+                         show_default=True,
+                         help="Begin no further batch after more failures than these."),
+            click.option("--batch", "size", type=click.IntRange(1, 200), default=default,
+                         show_default=True, help=f"Machines that are {done} at a time."),
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return decorate
 
 
 class Group(click.Group):

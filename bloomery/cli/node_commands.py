@@ -18,14 +18,13 @@ import click
 from bloomery import errors, parsing, signatures
 from bloomery.cli import cloud, groups, terminal
 from bloomery.cli.client import ApiError, Client
-from bloomery.cli.node_orders import NodeNotThere, Orders, Watching, path_of
+from bloomery.cli.node_orders import POWER, NodeNotThere, Orders, Watching, path_of, power_order
 
 NODE: Final = click.argument("node")
 NODES: Final = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 REASON: Final = click.option("--reason", metavar="TEXT", help="Shown with the node.")
 _TO_SECONDS: Final = len("2026-11-28T23:45:10")
 _CLOCK_DIFFERS_S: Final = 5
-_POWER: Final = {"on": "power on", "off": "power off", "reboot": "power on"}  # states at the end
 _PEM: Final = r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----"
 _LONG: Final = frozenset(
     {"children", "links", "ports", "portgroups", "states", "volume"}  # of show
@@ -378,19 +377,17 @@ _add_cleaning(
 
 
 @node.command()
-@click.argument("action", type=click.Choice(list(_POWER)))
+@click.argument("action", type=click.Choice(list(POWER)))
 @NODES
 @click.option("--soft", is_flag=True, help="Ask the operating system to stop.")
 @watching
 @click.pass_obj
 def power(find: Find, action: str, nodes: tuple[str, ...], soft: bool, watching: Watching) -> None:
     """Switch nodes on or off, or reboot them."""
-    if soft and action == "on":
-        raise click.UsageError("--soft is for off and reboot")
-    target = ("soft " if soft else "") + {"reboot": "rebooting"}.get(action, f"power {action}")
+    order = power_order(action, soft=soft)
     orders = Orders(find(), nodes, f"power {action}", watching)
-    orders.act({"power": {"target": target}})
-    orders.watch(_POWER[action], "power_state")
+    orders.act(order)
+    orders.watch(POWER[action], "power_state")
     orders.end()
 
 

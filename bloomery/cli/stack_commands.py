@@ -14,7 +14,16 @@ from typing import Any, Final
 
 import click
 
-from bloomery.cli import cloud, groups, plan_text, stack_history, stack_orders, stacks, terminal
+from bloomery.cli import (
+    cloud,
+    groups,
+    plan_text,
+    stack_history,
+    stack_machines,
+    stack_orders,
+    stacks,
+    terminal,
+)
 from bloomery.cli.client import ApiError, Outage
 from bloomery.cli.stack_orders import StackOrder
 from bloomery.cli.stacks import Json
@@ -44,6 +53,7 @@ def stack(ctx: click.Context, name: str | None) -> None:
 
 stack.add_command(stack_history.history)
 stack.add_command(stack_history.diff)
+stack.add_command(stack_machines.act)
 Find = Callable[[], cloud.Cloud]
 
 

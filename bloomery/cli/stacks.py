@@ -251,7 +251,7 @@ class StackRun:
         self._unread += [  # without those of a stack itself
             each
             for each in self._log.new_events()
-            if each["physical_resource_id"] != _stack_id(each)
+            if each["physical_resource_id"] != stack_id_of(each)
         ]
         new_events = self._unread
         ends = "IN_PROGRESS" not in stack["stack_status"]
@@ -286,7 +286,7 @@ class StackRun:
             for each in self._rows.values()
             if each["resource_type"] == GROUP and each["resource_status"] == "UPDATE_IN_PROGRESS"
         }
-        if not any(_stack_id(each) in rolling for each in new_events):
+        if not any(stack_id_of(each) in rolling for each in new_events):
             return
         self._leaving = leaving(why(self._extensions, stack["id"]))
         for path in sorted(self._leaving):
@@ -329,7 +329,7 @@ class StackRun:
             rows = remaining[:most_lines]
         children: dict[str, list[Json]] = {}
         for row in sorted(rows, key=lambda each: str(each["resource_name"])):
-            children.setdefault(_stack_id(row), []).append(row)
+            children.setdefault(stack_id_of(row), []).append(row)
         physical_ids = {each["physical_resource_id"] for each in rows}
         owners, leaving = by_physical_id(rows), self._leaving or set()
         leaves = {
@@ -370,18 +370,18 @@ def by_physical_id(rows: Iterable[Json]) -> dict[str, Json]:
 
 def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
     """Return the name of a resource, behind those of the resources that own its stack."""
-    path, owner = [str(row["resource_name"])], owners.get(_stack_id(row))
+    path, owner = [str(row["resource_name"])], owners.get(stack_id_of(row))
     while owner is not None and len(path) <= DEPTH:
         path.append(owner["resource_name"])
-        owner = owners.get(_stack_id(owner))
+        owner = owners.get(stack_id_of(owner))
     return "/".join(reversed(path))
 
 
 def _key(row: Json) -> tuple[str, str]:
-    return _stack_id(row), row["resource_name"]
+    return stack_id_of(row), row["resource_name"]
 
 
-def _stack_id(row: Json) -> str:
+def stack_id_of(row: Json) -> str:
     """Return the id of the stack of a resource or an event: the end of its URL."""
     link = next(each["href"] for each in row["links"] if each["rel"] == "stack")
     return str(link).rpartition("/")[2]

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 131_180,  # the second day of stacks
-    "lines of the tests": 149_614,  # the fleet in a browser: filters, racks, views
+    "lines of the product": 131_453,  # the second day of stacks
+    "lines of the tests": 149_810,  # the fleet in a browser: filters, racks, views
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
-    "lines of bloomery/cli": 11_209,  # the second day of stacks
+    "lines of bloomery/cli": 11_482,  # the second day of stacks
     "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
     "lines of bloomery/conductor": 11_652,  # bootable containers, leaks
     "lines of bloomery/conf": 2019,  # options of attestation
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 768,  # the second day of stacks
-    "functions": 8500,  # the second day of stacks
+    "files of the product": 769,  # the second day of stacks
+    "functions": 8514,  # the second day of stacks
     "functions of under ten lines, per mille": 774,  # parts of the projection of nodes
-    "one-caller helpers": 603,  # the second day of stacks
+    "one-caller helpers": 605,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

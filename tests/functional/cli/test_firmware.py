@@ -321,7 +321,7 @@ def test_a_class_returns_to_the_images_that_its_bmcs_keep(
 
 
 @pytest.mark.parametrize(
-    ("words", "text"), [("", "name nodes, or choose them"), ("web-1 --all", "name nodes, or")]
+    ("words", "text"), [("", "choose them: --all, or filters"), ("web-1 --all", "not both")]
 )
 def test_what_is_missing_is_named(run: Run, stored, words, text) -> None:
     stored(bios="2.1")

@@ -99,8 +99,8 @@ def test_one_password_for_all_comes_from_a_file(run: Run, api: Client, enrol, tm
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ("", "name nodes, or choose them"),
-        ("web-1 --all", "name nodes, or choose them"),
+        ("", "choose them: --all, or filters"),
+        ("web-1 --all", "not both"),
         ("--all", "cannot ask"),
     ],
 )
