@@ -95,6 +95,19 @@ def list_pending(conn: sa.Connection, uuid: str) -> list[Json]:
     return [each.document for each in rules.pending(catalogue, hardware.list_firmware(conn, uuid))]
 
 
+def list_updates(ctx: Context, ident: str) -> tuple[str | None, list[rules.Update]]:
+    """Return the digest of the catalogue, or None, and what it would change of a node.
+
+    Raises NodeNotFound, Forbidden.
+    """
+    uuid = policy.get_uuid(ctx, ident, _READ)
+    with ctx.services.db.read() as conn:
+        catalogue = _find_catalogue(conn)
+        if catalogue is None:
+            return None, []
+        return catalogue.digest, rules.pending(catalogue, hardware.list_firmware(conn, uuid))
+
+
 def order(ctx: Context, ident: str, body: Json) -> None:
     """Clean or service a node with the updates that the catalogue has for it, or a rollback.
 
@@ -124,19 +137,13 @@ def order(ctx: Context, ident: str, body: Json) -> None:
 
 def _settings(ctx: Context, row: Any, body: Json) -> list[Json]:
     """Return the updates that a plan has shown of a node.  Raises Conflict."""
-    with ctx.services.db.read() as conn:
-        catalogue = _find_catalogue(conn)
-        components = hardware.list_firmware(conn, row.uuid)
-    if catalogue is None or catalogue.digest != body["catalogue"]:
+    digest, pending = list_updates(ctx, row.uuid)
+    if digest is None or digest != body["catalogue"]:
         raise errors.Conflict(
             reason="the catalogue of firmware is another one than the plan's: plan again",
         )
     chosen = body.get("components") or rules.COMPONENTS
-    updates = [
-        each.setting
-        for each in rules.pending(catalogue, components)
-        if each.component.partition(":")[0] in chosen
-    ]
+    updates = [each.setting for each in pending if each.component.partition(":")[0] in chosen]
     if not updates:
         raise errors.Conflict(
             reason=f"node {errors.name_of(row)} needs no update: it is as the catalogue says",

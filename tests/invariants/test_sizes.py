@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 131_453,  # the second day of stacks
-    "lines of the tests": 149_810,  # the fleet in a browser: filters, racks, views
+    "lines of the product": 131_723,  # the second day of stacks
+    "lines of the tests": 150_320,  # the fleet in a browser: filters, racks, views
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_482,  # the second day of stacks
@@ -31,24 +31,24 @@ LIMITS = {
     "lines of bloomery/model": 4598,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5807,  # serial consoles, firmware by policy
+    "lines of bloomery/operations": 5814,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3399,  # the second day of stacks
     "lines of bloomery/orchestration/foresight": 1327,  # the second day of stacks
     "lines of bloomery/orchestration/plan": 1564,  # windows of actions
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9523,  # the second day of stacks
+    "lines of bloomery/orchestration/resources": 9780,  # the second day of stacks
     "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
-    "lines of bloomery/orchestration/orders": 3592,  # the second day of stacks
-    "lines of bloomery/orchestration/queries": 1633,  # the second day of stacks
+    "lines of bloomery/orchestration/orders": 3597,  # the second day of stacks
+    "lines of bloomery/orchestration/queries": 1634,  # the second day of stacks
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1280,  # the template's side of a plan moved here
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 769,  # the second day of stacks
-    "functions": 8514,  # the second day of stacks
+    "files of the product": 770,  # the second day of stacks
+    "functions": 8529,  # the second day of stacks
     "functions of under ten lines, per mille": 774,  # parts of the projection of nodes
     "one-caller helpers": 605,  # the second day of stacks
     "moves of get": 38,  # serial consoles, and what came before

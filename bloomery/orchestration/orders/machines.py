@@ -23,6 +23,7 @@ from bloomery.model.request import Page
 from bloomery.model.stacks import Stack
 from bloomery.operations import (
     allocations,
+    firmware,
     management,
     node_facts,
     nodes,
@@ -200,6 +201,10 @@ class ServiceMachines:
 
     def list_firmware(self, uuid: str) -> list[Json]:
         return node_facts.list_firmware(self._context(), uuid)
+
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
+        digest, updates = firmware.list_updates(self._context(), uuid)
+        return digest, [each.document | {"setting": each.setting} for each in updates]
 
     def get_inventory(self, uuid: str) -> Json:
         return node_facts.get_inventory(self._context(), uuid)

@@ -33,6 +33,7 @@ _PHASES: Final[Mapping[str, str]] = {
     "provide": "clean",
     "clean": "clean",
     "service": "service",
+    "abort": "abort",
     "power on": "power",
     "power off": "power",
 }  # of each verb

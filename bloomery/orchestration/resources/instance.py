@@ -20,6 +20,7 @@ from bloomery.orchestration.resources import (
     allocation,
     base,
     drift,
+    instance_hardware,
     instance_info,
     instance_network,
     instance_schema,
@@ -30,7 +31,7 @@ from bloomery.orchestration.resources import instance_placement as placement
 from bloomery.orchestration.resources import instance_preparation as preparation
 from bloomery.orchestration.resources import instance_system as system
 from bloomery.orchestration.resources import instance_teardown as teardown
-from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machine_orders import ANOTHER, REBUILT
 from bloomery.orchestration.resources.machines import FindNode, Json
 from bloomery.orchestration.resources.stepwise import MARKS, Step
@@ -42,6 +43,7 @@ ABORTED: Final = {
 SKIPPABLE: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a create or update that a later traversal may skip  # fmt: skip
+SERVICED: Final = frozenset({State.ACTIVE, State.SERVICEFAIL})
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
 STEPS: Final[Mapping[str, Step]] = MARKS | {
@@ -66,11 +68,13 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "deployed": Step("see how the deployment went",
                      "quarantine look_after come_up switch deploy replace_node",
                      "for the node to be active", run=system.deployed),
-    "look_after": Step("choose an order ID for runbook_after", "run_after check_power",
-                       run=system.look_after),
+    "look_after": Step("choose an order ID for hardware or runbook_after", "run_after check_power",
+                       "while other steps run on it", run=system.look_after),
     "run_after": Step("order service", "ran_after look_after", orders=True, run=system.run_after),
-    "ran_after": Step("see how the runbook went", "check_power", "for its runbook to end",
-                      run=system.ran_after),
+    "ran_after": Step("see how the service went", "look_after check_power",
+                      "for its service to end", run=system.ran_after),
+    "end_service": Step("order abort after a failed service", "check_power", orders=True,
+                        run=system.end_service),
     "check_power": Step("protect the node, and see its power", "come_up switch",
                         run=system.check_power),
     "switch": Step("order the power state", "switched", orders=True, run=system.switch),
@@ -86,8 +90,8 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "quarantine": Step("put nodes that failed into maintenance", "look_after",
                        "for a failed node to be clean", run=system.quarantine),
     # update, see instance_system
-    "renew": Step("write the changed properties", "prepare before rebuild switch end",
-                  "for the node to be active", run=system.renew),
+    "renew": Step("write the changed properties", "prepare before rebuild look_after end_service "
+                  "switch end", "for the node to be active", run=system.renew),
     "rebuild": Step("order rebuild", "deployed end", orders=True, run=system.rebuild),
     # teardown, see instance_teardown
     "release": Step("check what is deployed on the node", "free order_before shut_down undeploy",
@@ -140,6 +144,12 @@ class Instance(stepwise.OnNode):
                 reason="cannot wait for a first boot that nobody tells of: give first_boot",
                 path=["wait_for"],
             )
+        if values["wait_for"] == "none" and values["hardware"]:
+            raise errors.StackValidationFailed(
+                reason="cannot configure the hardware after a deployment that is not waited for: "
+                "leave hardware out, or give another wait_for",
+                path=["hardware"],
+            )
         network_data = values["network_data"]
         if not isinstance(network_data, Mapping | None) and network_data != instance_network.AUTO:
             raise errors.StackValidationFailed(
@@ -176,7 +186,7 @@ class Instance(stepwise.OnNode):
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
-        return instance_info.effect_of_update(after, names)
+        return instance_info.effect_of_update(before, after, names)
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
@@ -186,6 +196,7 @@ class Instance(stepwise.OnNode):
     def handle_create(self) -> Any:
         preparation.check_runbooks(self)
         system.first_attempt(self)
+        instance_hardware.note_due(self, None)
         self.begin("reserve")
 
     @classmethod
@@ -230,6 +241,9 @@ class Instance(stepwise.OnNode):
         system.first_attempt(self)
         data["rebuilds"] = OnChange.REBUILD in changes or bool(data.get(REBUILT))
         data["networks"] = OnChange.ATTACH in changes
+        runs = OnChange.RUN in changes
+        before = self.record.properties if runs else self.properties
+        instance_hardware.note_due(self, before.get("hardware"))
         self.begin("renew")
 
     def reason_to_replace(self) -> str:
@@ -257,6 +271,8 @@ class Instance(stepwise.OnNode):
         if is_ours and properties is not None:
             is_ordered = bool(self.record.data.get(REBUILT))
             effect = system.effect_of_renew(effect, node, properties, names, is_ordered=is_ordered)
+            if effect.impact is not Impact.REBUILD and node["provision_state"] in SERVICED:
+                effect = instance_hardware.current_effect(self, node, effect, properties, names)
         return super().current_effect(effect, properties, names)
 
     def parse_live_resource_data(
@@ -302,6 +318,7 @@ class Instance(stepwise.OnNode):
         yield from drift.compare(expected, real)
         info = instance_info.info_of(self.properties)
         yield from drift.compare({"instance_info": info}, real)
+        yield from instance_hardware.differences(self, self.properties.get("hardware") or {})
         if str(real["health"]).lower() == "critical":
             yield drift.Difference("health", "health is critical")
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
-from bloomery.orchestration.resources import instance_schema
+from bloomery.orchestration.resources import instance_hardware, instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
 from bloomery.orchestration.resources.machines import Json
 
@@ -50,7 +51,8 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     before = ("manage", "clean", "provide") if properties.get("runbook_before") else ()
-    verbs = (*before, "active", *_after_writing(properties))
+    sections = instance_hardware.changed_sections(None, properties.get("hardware"))
+    verbs = (*before, "active", *_after_writing(properties, sections))
     needs = Need.of(properties.get("selector"))
     return Effect(verbs=verbs, resource_class=_class_of(properties), needs=needs)
 
@@ -74,14 +76,23 @@ def _class_of(properties: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect:
-    done = changes(after, names)
+def effect_of_update(
+    before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+) -> Effect:
+    done, sections = changes(after, names), list[str]()
+    if OnChange.RUN in done:
+        stated = after.get("hardware")
+        sections = instance_hardware.changed_sections(before.get("hardware"), stated)
     if OnChange.REBUILD in done:
         return Effect(
-            impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after)), loses_data=True,
+            impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after, sections)),
+            loses_data=True,
             resource_class=_class_of(after),
             reason="the machine is written anew: what is on its root disk is lost",
         )  # fmt: skip
+    if sections:
+        effect = instance_hardware.effect_of(sections, after.get("power"))
+        return replace(effect, resource_class=_class_of(after))
     if OnChange.POWER in done:
         verbs = (f"power {after['power']}",) if after["power"] in ("on", "off") else ()
         return Effect(
@@ -91,9 +102,14 @@ def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect
     return NO_EFFECT
 
 
-def _after_writing(properties: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the verbs after a deployment, which leaves the node powered on."""
-    serviced = ("service",) if properties.get("runbook_after") else ()
+def _after_writing(
+    properties: Mapping[str, Any], sections: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the verbs after a deployment, which leaves the node powered on.
+
+    ``sections``: of ``hardware``, that run then.
+    """
+    serviced = ("service",) * (bool(sections) + bool(properties.get("runbook_after")))
     return (*serviced, "power off") if properties.get("power") == "off" else serviced
 
 

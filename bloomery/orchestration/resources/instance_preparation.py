@@ -22,8 +22,9 @@ CLEANABLE: Final = frozenset({State.MANAGEABLE, State.CLEANFAIL})
 
 
 def check_runbooks(instance: OnNode) -> None:
-    for name in ("runbook_before", "runbook_after"):
-        ident = instance.properties[name]
+    names = {name: instance.properties[name] for name in ("runbook_before", "runbook_after")}
+    names["hardware.runbook"] = (instance.properties["hardware"] or {}).get("runbook")
+    for name, ident in names.items():
         if ident and instance.machines.find(RUNBOOK, ident) is None:
             raise stepwise.MachineRefused(f"cannot use {name} {ident}: there is none")
 

@@ -97,7 +97,7 @@ TEARDOWN: Final = {
 TIMEOUTS: Final = {
     "allocate": _seconds("The timeout of the allocation, in seconds.", 300),
     "deploy": _seconds("The timeout of a deployment or rebuild, in seconds.", 5400),
-    "service": _seconds("The timeout of runbook_after, in seconds.", 7200),
+    "service": _seconds("The timeout of hardware, and of runbook_after.", 7200),
     "first_boot": Schema(
         Type.NUMBER, "The timeout of first_boot, in seconds; by default that of the handle.",
         constraints=[constraints.Range(min=1)],
@@ -115,6 +115,40 @@ RETRY: Final = {
     "quarantine_failed": Schema(
         Type.BOOLEAN, "Put a failed node into maintenance when another node is used.",
         default=True,
+    ),
+}  # fmt: skip
+
+USER_STEP: Final = {
+    "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
+    "step": Schema(Type.STRING, "The name of the step.", required=True),
+    "args": Schema(Type.MAP, "The arguments of the step."),
+    "order": Schema(Type.INTEGER, "The position of the step; by default that in the list."),
+}
+FIRMWARE: Final = {
+    "component": Schema(Type.STRING, "The component, such as bmc.", required=True),
+    "url": Schema(Type.STRING, "The URL of the firmware.", required=True),
+    "checksum": Schema(Type.STRING, "The checksum of the firmware."),
+    "wait": Schema(Type.NUMBER, "Seconds to wait after the update."),
+    "version": Schema(Type.STRING, "The version that the BMC is to show afterwards."),
+}
+BIOS: Final = {
+    "settings": Schema(Type.MAP, "The value of each BIOS setting by name."),
+    "factory_reset": Schema(Type.BOOLEAN, "Reset the BIOS to its defaults first.", default=False),
+}
+HARDWARE: Final = {
+    "catalogue": Schema(
+        Type.STRING, "The digest of the catalogue of firmware whose versions the machine is to "
+        "have; checks compare them.",
+    ),
+    "firmware": Schema(Type.LIST, "The firmware updates, in order.",
+                       schema=Schema(Type.MAP, schema=FIRMWARE)),
+    "bios": Schema(Type.MAP, "The BIOS configuration.", schema=BIOS),
+    "extra_steps": Schema(Type.LIST, "The steps to run, in order.",
+                          schema=Schema(Type.MAP, schema=USER_STEP)),
+    "runbook": Schema(Type.STRING, "UUID or name of a runbook, instead of all of these."),
+    "triggers": Schema(Type.MAP, "Any values; a change applies all of hardware again."),
+    "disable_ramdisk": Schema(
+        Type.BOOLEAN, "Whether the steps run without the agent's ramdisk.", default=False
     ),
 }  # fmt: skip
 
@@ -223,6 +257,11 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         LATER, UNSEEN, "UUID or name of a runbook for service after the deployment.",
         plans=Plans.VERBS,
     ),
+    "hardware": updatable(
+        Type.MAP, OnChange.RUN, OWN,
+        "Firmware, BIOS settings and steps, applied after the deployment, and by service of the "
+        "running machine when they change.", schema=HARDWARE, plans=Plans.VERBS,
+    ),
     "protected": updatable(
         Type.BOOLEAN, PATCH, OWN, "Whether the node is protected; false unprotects the node.",
     ),
@@ -254,6 +293,9 @@ RULES: Final = (
     AtLeastOne("image.source", "image.boot_iso", "custom_deploy",
                reason="cannot deploy nothing", place="image"),
     Excludes(*DRIVE, reason="cannot have a whole config drive and its parts", place="configdrive"),
+    Excludes("hardware.runbook", "hardware.catalogue", "hardware.firmware", "hardware.bios",
+             "hardware.extra_steps",
+             reason="cannot have a runbook beside sections", place="hardware"),
     Excludes("users", "user_data", reason="cannot have users beside user_data", place="users"),
 )  # fmt: skip
 

@@ -23,12 +23,14 @@ from bloomery.orchestration.resources import (
     allocation,
     base,
     first_boot,
+    instance_hardware,
     instance_info,
     instance_network,
     instance_preparation,
     instance_schema,
     instance_teardown,
     machines,
+    step_run,
     stepwise,
 )
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
@@ -97,35 +99,46 @@ def deployed(instance: OnNode) -> stepwise.Following:
         data["deploy_duration"] = round(instance.context.utc() - data["ordered_at"], 3)
         if data.get(FAILED):
             return "quarantine"
-        return (
-            "look_after" if instance.properties["runbook_after"] else _after_deploy(instance, node)
-        )
+        is_serviced = instance.properties["runbook_after"] or data.get(instance_hardware.DUE)
+        return "look_after" if is_serviced else _after_deploy(instance, node)
     if state not in (State.DEPLOYFAIL, State.ERROR):
         name = node["name"] or node["uuid"]
         raise stepwise.MachineFailed(f"node {name} is {state}, and was to be deployed")
     return after_failure(instance, node)
 
 
-def look_after(instance: OnNode) -> str | None:
-    if not instance.properties["runbook_after"]:
-        return "check_power"
-    instance.note_move(instance.get_node())
+def look_after(instance: OnNode) -> stepwise.Following:
+    """Choose an order ID for the hardware that is due, or else for runbook_after."""
+    node = instance.get_node()
+    if node["provision_state"] in step_run.RUNNING_STATES["service"]:
+        return instance.wait_in("service", f"while it is {node['provision_state']}")
+    if not instance_hardware.service_arguments(instance):
+        due = instance.record.data.pop(instance_hardware.DUE, None)
+        if not (due and instance_hardware.service_arguments(instance)):  # of runbook_after
+            return "check_power"
+    instance.note_move(node)
     instance.number_order()
     return "run_after"
 
 
 def run_after(instance: OnNode) -> str | None:
-    """Order the runbook; go back to ``look_after`` if another client has moved the node."""
-    runbook = instance.properties["runbook_after"]
-    return "ran_after" if instance.order_numbered("service", runbook=runbook) else "look_after"
+    """Order the service; go back to ``look_after`` if another client has moved the node."""
+    arguments = instance_hardware.service_arguments(instance)
+    return "ran_after" if instance.order_numbered("service", **arguments) else "look_after"
 
 
 def ran_after(instance: OnNode) -> stepwise.Following:
-    error = instance.wait_for_flow("service", "for its runbook to end")
+    error = instance.wait_for_flow("service", "for its service to end")
     if isinstance(error, stepwise.UNFINISHED):
         return error
     if error is not None:
         raise stepwise.MachineFailed(error)
+    return "look_after" if instance_hardware.note_service(instance) else "check_power"
+
+
+def end_service(instance: OnNode) -> str | None:
+    """Order abort after a failed service whose hardware is not wanted any more."""
+    instance.order("abort")
     return "check_power"
 
 
@@ -177,6 +190,11 @@ def renew(instance: OnNode) -> stepwise.Following:
             _protect(instance, node)
         arm(instance)
         return "rebuild"
+    if data.get(instance_hardware.DUE):
+        data[instance_hardware.SERVICE_ONLY] = True
+        return "look_after"
+    if state == State.SERVICEFAIL:
+        return "end_service"
     _protect(instance, node)
     data["target"] = POWER[instance.properties["power"]]
     return None if node["power_state"] == data["target"] else "switch"
@@ -245,6 +263,7 @@ def _order_system(instance: OnNode, verb: str) -> str | None:
     steps += instance.properties["deploy_steps"] or []
     instance.order(verb, configdrive=drive, deploy_steps=steps or None)
     instance.record.data["ordered_at"] = instance.context.utc()
+    instance.record.data.pop(instance_hardware.SERVICE_ONLY, None)
     return None if instance.properties["wait_for"] == "none" else "deployed"
 
 

@@ -113,6 +113,13 @@ class Machines(Protocol):
     def list_firmware(self, uuid: str) -> list[Json]:
         """Return the stored firmware components of a node."""
 
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
+        """Return the digest of the catalogue of firmware, or None, and what it updates on a node.
+
+        An update has component, current_version, catalogue_version, and ``setting``, the entry of
+        the step firmware.update.
+        """
+
     def get_inventory(self, uuid: str) -> Json:
         """Return the data of a node's last inspection.  Raises InventoryNotFound."""
 

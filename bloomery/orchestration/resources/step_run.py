@@ -25,7 +25,7 @@ from bloomery.orchestration.properties.schema import (
     Type,
     updatable,
 )
-from bloomery.orchestration.resources import drift, stepwise
+from bloomery.orchestration.resources import drift, instance_schema, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
@@ -51,16 +51,11 @@ DEPLOYED_SECTIONS: Final = "taken"  # sections whose steps a deployment runs
 AVAILABLE_FOR_CLEAN: Final = (State.AVAILABLE, CLEAN)  # an available node refuses manual cleaning
 NEVER_CLEANED: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.RESCUE})  # manually
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
-_MEMBERS: Final = {
-    "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
-    "step": Schema(Type.STRING, "The name of the step.", required=True),
-    "args": Schema(Type.MAP, "The arguments of the step."),
-    "order": Schema(Type.INTEGER, "The position of the step; by default that in the list."),
-}
 
 LATER, RUN, UNSEEN, OWN = OnChange.LATER, OnChange.RUN, Drift.NONE, Drift.OWN
 STEPS: Final = updatable(
-    Type.LIST, RUN, UNSEEN, "The steps to run, in order.", schema=Schema(Type.MAP, schema=_MEMBERS),
+    Type.LIST, RUN, UNSEEN, "The steps to run, in order.",
+    schema=Schema(Type.MAP, schema=instance_schema.USER_STEP),
 )  # fmt: skip
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "started_at": Attribute("The time when the last run was ordered.", Type.STRING),
@@ -285,21 +280,11 @@ class HardwareConfiguration(StepRun):
         ),
         "firmware": updatable(
             Type.LIST, RUN, OWN, "The firmware updates, in order.", plans=Plans.VERBS,
-            schema=Schema(Type.MAP, schema={
-                "component": Schema(Type.STRING, "The component, such as bmc.", required=True),
-                "url": Schema(Type.STRING, "The URL of the firmware.", required=True),
-                "checksum": Schema(Type.STRING, "The checksum of the firmware."),
-                "wait": Schema(Type.NUMBER, "Seconds to wait after the update."),
-                "version": Schema(Type.STRING, "The version that the BMC is to show afterwards."),
-            }),
+            schema=Schema(Type.MAP, schema=instance_schema.FIRMWARE),
         ),
         "bios": updatable(
-            Type.MAP, RUN, OWN, "The BIOS configuration.", plans=Plans.VERBS, schema={
-                "settings": Schema(Type.MAP, "The value of each BIOS setting by name."),
-                "factory_reset": Schema(
-                    Type.BOOLEAN, "Reset the BIOS to its defaults first.", default=False
-                ),
-            },
+            Type.MAP, RUN, OWN, "The BIOS configuration.", plans=Plans.VERBS,
+            schema=instance_schema.BIOS,
         ),
         "raid": updatable(
             Type.MAP, RUN, OWN, "The RAID configuration; data on the disks is lost.",
@@ -468,12 +453,7 @@ class HardwareConfiguration(StepRun):
         yield from super().differences(real)
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
-            bios = self.machines.list_bios_settings(real["uuid"])
-            expected = {name: str(value) for name, value in settings.items()}
-            for name, text in expected.items():
-                if bios.get(name) in ("True", "False") and text.lower() == str(bios[name]).lower():
-                    expected[name] = str(bios[name])  # nodes report True, and templates quote true
-            yield from drift.compare(expected, bios, "bios/")
+            yield from bios_differences(settings, self.machines.list_bios_settings(real["uuid"]))
         if firmware := applied.get("firmware"):
             yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
         if raid := applied.get("raid"):
@@ -534,7 +514,18 @@ def steps_of(section: str, stated: Any) -> list[Json]:
         raid = {"logical_disks": stated["logical_disks"]}
         existing = bool(stated.get("delete_existing", True))
         return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
-    return [{k: v for k, v in each.items() if k != "order"} for each in stated]
+    in_order = sorted(numbered(stated), key=lambda each: int(each["order"]))
+    return [{k: v for k, v in each.items() if k != "order"} for each in in_order]
+
+
+def bios_differences(
+    settings: Mapping[str, Any], bios: Mapping[str, str | None]
+) -> Iterator[drift.Difference]:
+    expected = {name: str(value) for name, value in settings.items()}
+    for name, text in expected.items():
+        if bios.get(name) in ("True", "False") and text.lower() == str(bios[name]).lower():
+            expected[name] = str(bios[name])  # nodes report True, and templates quote true
+    yield from drift.compare(expected, bios, "bios/")
 
 
 def firmware_differences(

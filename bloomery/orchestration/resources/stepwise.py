@@ -337,8 +337,9 @@ class OnNode(Stepwise):
         """Give the numbered order, unless it was given already; return whether its flow exists.
 
         False: another client has moved the node since ``note_move``, and nothing was ordered.
+        Without arguments, nothing is ordered.
         """
-        if self._find_flow() is None:
+        if arguments and self._find_flow() is None:
             self.order(verb, order_id=self.order_id(), **arguments)
         return self._find_flow() is not None
 

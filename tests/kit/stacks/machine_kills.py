@@ -53,6 +53,8 @@ resources:
       power: 'off'
 """
 
+TURBO = {"bios": {"settings": {"Turbo": "on"}}}
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -179,16 +181,45 @@ def burnt_in_vain(site: Site) -> None:
     site.create(of_burnt())
 
 
-def of_group(image: str = "http://images/a", **policy: Any) -> Template:
+def of_group(
+    image: str = "http://images/a", hardware: dict[str, Any] | None = None, **policy: Any
+) -> Template:
     """Three machines that are alike, changed one by one."""
-    member = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
+    member: dict[str, Any] = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
+    member |= {"hardware": hardware} if hardware else {}
     rolling = {"health_gate": {"settle_seconds": 0}} | policy
     group = {
         "type": "OS::Ironic::InstanceGroup",
         "properties": {"count": 3, "member": member},
         "update_policy": {"rolling_update": rolling},
     }
-    return machine_sites.template({"group": group}, f"group {image}")
+    return machine_sites.template({"group": group}, f"group {image} {hardware}")
+
+
+def of_hardware(image: str = "http://images/a", **hardware: Any) -> Template:
+    """A machine that is serviced with its hardware, and then with a runbook."""
+    book = {"type": "OS::Ironic::Runbook", "properties": {
+        "name": "CUSTOM_BURN",
+        "steps": [{"interface": "bios", "step": "factory_reset", "order": 1}]}}  # fmt: skip
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"selector": {"resource_class": "pool"}, "image": {"source": image},
+                       "runbook_after": {"get_resource": "book"}, "hardware": hardware},
+    }  # fmt: skip
+    return machine_sites.template({"book": book, "web": web}, f"hardware {image} {hardware}")
+
+
+def serviced_in_vain(site: Site) -> None:
+    site.machines.fail_next("service", "the BMC is mute")
+    site.update(of_group(hardware=TURBO, failure_policy="rollback_batch"))
+
+
+def with_firmware(site: Site) -> None:
+    """A machine with an old BIOS, and a catalogue with a newer one."""
+    for uuid in site.machines.nodes:
+        site.machines.firmware[uuid] = [{"component": "bios", "current_version": "1"}]
+    site.machines.catalogue = "d1", {"bios": "2"}
+    site.create(of_hardware(catalogue="d1"))
 
 
 def roll_out_with_a_failure(site: Site) -> None:
@@ -284,6 +315,18 @@ FLOWS = {
     "roll a batch back": Flow(
         roll_out_with_a_failure,
         "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
+    ),
+    "configure the hardware of a group": Flow(
+        lambda site: site.update(of_group(hardware=TURBO, batch_size=2, max_unavailable=2)),
+        "UPDATE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
+    "roll a failed service back": Flow(
+        serviced_in_vain, "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
+    ),
+    "create with firmware of the catalogue": Flow(with_firmware, "CREATE_COMPLETE"),
+    "rebuild, and configure the hardware": Flow(
+        lambda site: site.update(of_hardware("http://images/b", catalogue="d1", **TURBO)),
+        "UPDATE_COMPLETE", with_firmware,
     ),
     "delete a group": Flow(
         lambda site: site.delete(),

@@ -29,7 +29,9 @@ from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.row_engines import Clients
 
 TAKES_S = {"manage": 5, "inspect": 40, "provide": 70, "active": 100, "rebuild": 100, "deleted": 45}
-_KEPT = ("nodes", "records", "vifs", "orders", "_moves", "_failures", "flows")
+_KEPT = (
+    "nodes", "records", "vifs", "orders", "_moves", "_failures", "flows", "firmware", "catalogue",
+)  # fmt: skip
 
 
 def template(resources: Mapping[str, Any], name: str = "t") -> Template:

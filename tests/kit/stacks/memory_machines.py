@@ -74,6 +74,8 @@ class MemoryMachines:
         self.vifs: dict[str, list[str]] = {}
         self.bios: dict[str, dict[str, str | None]] = {}
         self.firmware: dict[str, list[Json]] = {}
+        self.catalogue: tuple[str | None, dict[str, str]] = None, {}  # digest, version by component
+        self.ignores_firmware = False  # updates end well, and change nothing
         self.orders: list[tuple[str, str]] = []
         self.dead_stacks: set[str] = set()
         self._utc, self._takes_s, self._invents = utc, takes_s or {}, invents
@@ -233,6 +235,10 @@ class MemoryMachines:
             self.bios.pop(node["uuid"], None)
         elif (step["interface"], step["step"]) == ("raid", "delete_configuration"):
             node["raid_config"] = {}
+        elif (step["interface"], step["step"]) == ("firmware", "update"):
+            versions = {each["component"]: each.get("version") for each in args["settings"]}
+            for each in () if self.ignores_firmware else self.firmware.get(node["uuid"], ()):
+                each["current_version"] = versions.get(each["component"]) or each["current_version"]
 
     def set_power_state(self, uuid: str, target: str) -> None:
         off = {Power.OFF, Power.SOFT_OFF}
@@ -260,6 +266,20 @@ class MemoryMachines:
 
     def list_firmware(self, uuid: str) -> list[Json]:
         return [dict(each) for each in self.firmware.get(uuid, ())]
+
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
+        """Return the updates of the versions in ``catalogue``, whose URLs are the versions."""
+        digest, versions = self.catalogue
+        updates = [
+            {
+                "component": each["component"], "current_version": each["current_version"],
+                "catalogue_version": version,
+                "setting": {"component": each["component"], "url": version, "version": version},
+            }
+            for each in self.firmware.get(uuid, ())
+            if (version := versions.get(each["component"])) not in (None, each["current_version"])
+        ]  # fmt: skip
+        return digest, updates
 
     def get_inventory(self, uuid: str) -> Json:
         """Return an empty inventory.  Raises InventoryNotFound before an inspection."""

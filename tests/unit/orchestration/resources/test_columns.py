@@ -69,7 +69,9 @@ def test_a_property_without_its_columns_is_named() -> None:
 
 # ------------------------------------------------------------------ the columns do as they say
 
-VALUES: dict[str, Any] = {"power": "on", "image_update_policy": "rebuild"}
+VALUES: dict[str, Any] = {
+    "power": "on", "image_update_policy": "rebuild", "hardware": {"runbook": "r"},
+}  # fmt: skip
 IMPACTS = {
     OnChange.REBUILD: Impact.REBUILD, OnChange.POWER: Impact.SERVICE, OnChange.RUN: Impact.SERVICE,
 }  # fmt: skip

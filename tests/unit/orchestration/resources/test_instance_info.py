@@ -38,8 +38,8 @@ def test_a_change_says_what_it_does(names, policies, expected):
 
 
 def test_a_plan_says_what_is_lost():
-    assert "root disk is lost" in effect_of_update(POLICIES, {"image"}).reason
-    assert effect_of_update(POLICIES, {"name"}) == NO_EFFECT
+    assert "root disk is lost" in effect_of_update({}, POLICIES, {"image"}).reason
+    assert effect_of_update({}, POLICIES, {"name"}) == NO_EFFECT
 
 
 def test_what_is_not_said_is_not_written():

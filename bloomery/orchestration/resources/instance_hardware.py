@@ -1,0 +1,163 @@
+"""The property ``hardware`` of an Instance: firmware, BIOS and steps of its active node.
+
+An update services the node with the sections that have changed, and a creation after the
+deployment.  ``hardware_due`` in ``data`` names the sections that are not applied yet::
+
+    look_after -> run_after -> ran_after -> look_after     hardware
+    look_after -> run_after -> ran_after -> check_power    runbook_after
+
+A member of an InstanceGroup is an Instance, so that a roll-out services members in its batches.
+``catalogue`` is the digest of the operator's catalogue of firmware: with any other digest its
+section orders nothing, because the plan has shown the updates of this catalogue alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery.conductor.states import State
+from bloomery.orchestration.resources import drift, step_run, stepwise
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
+from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.stepwise import OnNode
+
+DUE: Final = "hardware_due"  # keys of ``data``
+SERVICE_ONLY: Final = "service_only"  # no deployment came before: runbook_after does not run
+SECTIONS: Final = ("catalogue", "firmware", "bios", "extra_steps", "runbook")
+CATALOGUE: Final = "catalogue"
+
+
+def changed_sections(before: Any, after: Any) -> list[str]:
+    """Return the sections that an update runs: all of them where ``triggers`` differ."""
+    old, new = _plain(before) or {}, _plain(after) or {}
+    runs_all = bool(new.get("triggers")) and new["triggers"] != old.get("triggers")
+    return [name for name in SECTIONS if new.get(name) and (runs_all or new[name] != old.get(name))]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without its empty members: plans see properties without their defaults."""
+    if isinstance(value, Mapping):
+        members = {name: _plain(each) for name, each in value.items()}
+        return {name: each for name, each in members.items() if each not in (None, False, {}, [])}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def note_due(instance: OnNode, before: Any) -> None:
+    """Note the sections to run, besides those that an earlier action has left."""
+    data, after = instance.record.data, instance.properties["hardware"]
+    names = {*data.get(DUE, ()), *changed_sections(before, after)}
+    data[DUE] = [name for name in SECTIONS if name in names and (after or {}).get(name)]
+
+
+def service_arguments(instance: OnNode) -> Json:
+    """Return the arguments of the next service; {}: the due sections have nothing to run."""
+    data, stated = instance.record.data, instance.properties["hardware"] or {}
+    if not data.get(DUE):
+        runbook = None if data.get(SERVICE_ONLY) else instance.properties["runbook_after"]
+        return {"runbook": runbook} if runbook else {}
+    if "runbook" in data[DUE]:
+        return {"runbook": stated["runbook"]}
+    values = {name: stated[name] for name in data[DUE]}
+    steps: list[Json] = []
+    if CATALOGUE in values:
+        settings = [each["setting"] for each in updates_of(instance, values.pop(CATALOGUE))]
+        steps += step_run.steps_of("firmware", settings) if settings else []
+    steps += [step for name, value in values.items() for step in step_run.steps_of(name, value)]
+    no_agent = {"disable_ramdisk": True} if stated.get("disable_ramdisk") else {}
+    return {"service_steps": step_run.numbered(steps)} | no_agent if steps else {}
+
+
+def updates_of(instance: OnNode, digest: str) -> list[Json]:
+    """Return the updates that the catalogue of this digest has for the node."""
+    stored, updates = instance.machines.list_firmware_updates(instance.node_uuid())
+    return updates if stored == digest else []
+
+
+def note_service(instance: OnNode) -> bool:
+    """Note that the due sections were applied; return False if runbook_after has run.
+
+    Raises MachineFailed if the BMC shows another version than the catalogue's.
+    """
+    due, stated = instance.record.data.get(DUE), instance.properties["hardware"] or {}
+    if not due:
+        return False
+    for each in updates_of(instance, stated[CATALOGUE]) if CATALOGUE in due else ():
+        raise stepwise.MachineFailed(
+            f"the steps have ended, and {each['component']} is {each['current_version']}, not "
+            f"{each['catalogue_version']} as in the catalogue of firmware"
+        )
+    del instance.record.data[DUE]
+    return True
+
+
+def effect_of(sections: Collection[str], power: Any) -> Effect:
+    """Return the effect of a service with these sections, as far as properties tell it.
+
+    Not certain with ``catalogue`` alone: the machine may have its versions already.
+    """
+    if not sections:
+        return NO_EFFECT
+    reason = f"{', '.join(sections)} of its hardware: service, and the machine may restart"
+    verbs = ("service", "power off") if power == "off" else ("service",)
+    is_certain = [*sections] != [CATALOGUE]
+    return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason, certain=is_certain)
+
+
+def current_effect(
+    instance: OnNode,
+    node: Json,
+    effect: Effect,
+    properties: Mapping[str, Any],
+    names: Collection[str],
+) -> Effect:
+    """Return the effect on the node as it is: sections that are left, and its own firmware."""
+    stated = properties.get("hardware") or {}
+    sections = {*instance.record.data.get(DUE, ())}
+    if "hardware" in names:
+        sections.update(changed_sections(instance.record.properties.get("hardware"), stated))
+    due = [name for name in SECTIONS if name in sections and stated.get(name)]
+    if not due and node["provision_state"] == State.SERVICEFAIL:
+        return Effect(impact=Impact.SERVICE, verbs=("abort",), reason="its failed service is ended")
+    if CATALOGUE not in due:
+        return effect_of(due, properties.get("power")) if due else effect
+    digest, updates = instance.machines.list_firmware_updates(node["uuid"])
+    others = [name for name in due if name != CATALOGUE]
+    if digest != stated[CATALOGUE]:
+        reason = f"{_other_catalogue(stated[CATALOGUE], digest)}: nothing is updated by it"
+    else:
+        reason = ", ".join(
+            f"{each['component']} {each['current_version']} -> {each['catalogue_version']}"
+            for each in updates
+        ) or "its firmware is as in the catalogue"  # fmt: skip
+        others = due if updates else others
+    foreseen = effect_of(others, properties.get("power"))
+    whole = f"{foreseen.reason}; {reason}" if foreseen.reason else reason
+    return Effect(impact=foreseen.impact, verbs=foreseen.verbs, reason=whole)
+
+
+def _other_catalogue(digest: str, stored: str | None) -> str:
+    return f"hardware/catalogue is {digest!r}, and the service has {stored or 'no catalogue'}"
+
+
+def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.Difference]:
+    """Yield how the node differs from the sections that were applied, and from the catalogue."""
+    due: Sequence[str] = instance.record.data.get(DUE, ())
+    uuid = instance.node_uuid()
+    if due:
+        yield drift.Difference("hardware", f"hardware is not applied: {', '.join(due)}")
+    if (settings := (stated.get("bios") or {}).get("settings")) and "bios" not in due:
+        yield from step_run.bios_differences(settings, instance.machines.list_bios_settings(uuid))
+    if (firmware := stated.get("firmware")) and "firmware" not in due:
+        components = instance.machines.list_firmware(uuid)
+        yield from step_run.firmware_differences(firmware, components)
+    if digest := stated.get(CATALOGUE):
+        stored, updates = instance.machines.list_firmware_updates(uuid)
+        if stored != digest:
+            yield drift.Difference("hardware/catalogue", _other_catalogue(digest, stored))
+        for each in updates:
+            field = f"firmware/{each['component']}/current_version"
+            yield drift.Difference(
+                field, f"{field} is {each['current_version']!r} and is to be "
+                f"{each['catalogue_version']!r} by the catalogue of firmware",
+            )  # fmt: skip

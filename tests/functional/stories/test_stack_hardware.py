@@ -1,0 +1,128 @@
+"""The firmware of a group of running machines: by the catalogue, in batches, and watched."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.cli.client import Client
+from bloomery.conf.drivers import Redfish
+from bloomery.lab.bmc import Rules
+from bloomery.lab.rack import Machine, Rack
+from tests.functional.orchestration.test_drift import watch, why
+from tests.functional.orchestration.test_machines import ironic
+from tests.functional.stories.test_stack_revisions import run
+from tests.kit.servers.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
+
+CLASS = "bm.rack"
+COUNT = 3
+
+
+class Floor:
+    def __init__(self, site: Orchestration, rack: Rack, folder: Path) -> None:
+        self.site, self.rack, self.folder = site, rack, folder
+        self.api = Client(site.service.url)
+
+    def enrol(self) -> None:
+        for number, machine in enumerate(self.rack.machines, 1):
+            fields: dict[str, Any] = {
+                "name": f"n{number}",
+                "driver": "redfish",
+                "resource_class": CLASS,
+            }
+            fields |= {"driver_info": machine.driver_info, "automated_clean": False}
+            node = self.api.post("/v1/nodes", fields)["uuid"]
+            self.api.post("/v1/ports", {"node_uuid": node, "address": machine.mac})
+        for verb, state in (("manage", "manageable"), ("provide", "available")):
+            for number in range(1, COUNT + 1):
+                self.api.put(f"/v1/nodes/n{number}/states/provision", {"target": verb})
+            wait_for(functools.partial(self.are_all, state), state)
+
+    def are_all(self, state: str) -> bool:
+        nodes = ironic(self.site, "GET", "/v1/nodes/detail")[1]["nodes"]
+        return {(node["provision_state"], node["reservation"]) for node in nodes} == {(state, None)}
+
+    def store(self, version: str) -> str:
+        """Store a catalogue with this version of the BIOS; return its digest."""
+        entry = f'- {{model: Simulated, component: bios, version: "{version}", '
+        text = f'{entry}url: "http://files.test/{version}"}}\n'
+        self.api.put("/ext/v1/firmware/catalogue", {"catalogue": text})
+        return str(self.api.get("/ext/v1/firmware/catalogue")["digest"])
+
+    def write(self, digest: str | None) -> str:
+        """Write the template of the group, and return its path."""
+        member: dict[str, Any] = {
+            "name": "worker-%index%", "selector": {"resource_class": CLASS},
+            "image": {"boot_iso": "http://images.example.org/a.iso"},
+        }  # fmt: skip
+        if digest is not None:
+            member["hardware"] = {"catalogue": digest, "disable_ramdisk": True}
+        workers = {
+            "type": "OS::Ironic::InstanceGroup",
+            "properties": {"count": COUNT, "member": member},
+            "update_policy": {
+                "canary": {"size": 1}, "rolling_update": {"health_gate": {"settle_seconds": 0}},
+            },
+        }  # fmt: skip
+        path = self.folder / "workers.json"
+        path.write_text(json.dumps(template({"workers": workers})))
+        return str(path)
+
+    def bios(self) -> list[str]:
+        return [machine.system.firmware["BIOS"] for machine in self.rack.machines]
+
+
+@pytest.fixture
+def floor(tmp_path: Path) -> Iterator[Floor]:
+    redfish = Redfish(
+        firmware_update_status_interval=1, firmware_update_reboot_delay=1,
+        firmware_update_validation_interval=0, firmware_update_bmc_version_check_interval=1,
+    )  # fmt: skip
+    rules = Rules(update_s=0.1, restart_s=0.2)
+    with (
+        Rack(COUNT, apart=True, rules=rules, power_s=0.01) as rack,
+        Orchestration(tmp_path / "state", redfish=redfish) as site,
+    ):
+        floor = Floor(site, rack, tmp_path)
+        floor.enrol()
+        yield floor
+
+
+def test_a_group_gets_the_firmware_of_the_catalogue_in_batches(floor: Floor) -> None:
+    site = floor.site
+    done = run(site, "stack", "up", floor.write(None), "web", "--yes")
+    assert done.exit_code == 0, done.output
+    newest: Machine = floor.rack.machines[1]
+    digest = floor.store("2.1")
+    done = run(site, "firmware", "apply", "n2", "--yes")
+    assert done.exit_code == 0, done.output
+    assert floor.bios() == ["2.0.0", "2.1", "2.0.0"]
+
+    plan = run(site, "stack", "plan", floor.write(digest), "web").output
+    assert plan.count("bios 2.0.0 -> 2.1") == 2
+    assert plan.count("its firmware is as in the catalogue") == 1
+    assert "2 to service" in plan
+    assert "2 machines, at most 1 at once" in plan
+    events = list(newest.system.happened)
+    done = run(site, "stack", "up", floor.write(digest), "web", "--yes")
+    assert done.exit_code == 0, done.output
+    assert floor.bios() == ["2.1"] * 3
+    assert newest.system.happened == events  # it ran on
+    watch(site)
+    assert why(site, "web")["drifted"] == []
+
+    floor.store("2.2")
+    watch(site)
+    differences = [each["differences"] for each in why(site, "web")["drifted"]]
+    assert len(differences) == COUNT
+    for each in differences:
+        assert sorted(each) == ["firmware/bios/current_version", "hardware/catalogue"]
+        assert "is '2.1' and is to be '2.2'" in each["firmware/bios/current_version"]
+    plan = run(site, "stack", "plan", floor.write("another"), "web").output
+    assert plan.count("nothing is updated by it") == COUNT
