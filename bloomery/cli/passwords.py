@@ -23,7 +23,9 @@ from bloomery.cli.node_orders import path_of
 
 Json = dict[str, Any]
 
-_FIELDS: Final = "uuid,name,provision_state,maintenance,driver_info,driver_internal_info"
+_FIELDS: Final = (
+    "uuid,name,provision_state,maintenance,management_interface,driver_info,driver_internal_info"
+)
 _PROGRESS: Final = "provision_state,reservation,last_error,driver_internal_info"
 _VERBS: Final = {"manageable": "clean", "active": "service"}  # by the state that runs the step
 _OTHER_LOGIN: Final = "bmc_other_login"  # of driver_internal_info: differs after each change
@@ -58,9 +60,9 @@ def plan(nodes: Sequence[Json]) -> tuple[list[Rotation], dict[str, str]]:
     by_login: dict[tuple[Any, ...], list[Json]] = {}
     refusals: dict[str, str] = {}
     for node in nodes:
-        login = _login(node["driver_info"])
+        login = _login(node)
         if login is None:
-            refusals[_name(node)] = "it has no Redfish BMC with a user and a password"
+            refusals[_name(node)] = "it has no BMC by Redfish or IPMI with a user and a password"
         else:
             by_login.setdefault(login, []).append(node)
     rotations = []
@@ -74,8 +76,13 @@ def plan(nodes: Sequence[Json]) -> tuple[list[Rotation], dict[str, str]]:
     return sorted(rotations, key=lambda each: each.state), refusals
 
 
-def _login(info: Json) -> tuple[Any, ...] | None:
-    """Return the BMC and the user; None where there is no login."""
+def _login(node: Json) -> tuple[Any, ...] | None:
+    """Return the BMC and the user by the node's management interface; None without a login."""
+    info = node["driver_info"]
+    if node["management_interface"] == "ipmitool":
+        login = info.get("ipmi_address"), str(info.get("ipmi_port") or 623)
+        user, password = info.get("ipmi_username"), info.get("ipmi_password")
+        return ("ipmi", *login, user) if login[0] and user and password else None
     address = str(info.get("redfish_address") or "")
     parts = urllib.parse.urlsplit(address if "://" in address else f"https://{address}")
     if not parts.hostname or not (info.get("redfish_username") and info.get("redfish_password")):

@@ -171,7 +171,7 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "correct driver_info (baremetal node set --driver-info KEY=VALUE, baremetal node unset "
          "--driver-info KEY), and repeat what failed; in enroll, that is manage (baremetal node "
          "manage)"),
-    # the other password is that of a change (``drivers/redfish/passwords``)
+    # the other password is that of a change (``drivers/passwords``)
     Rule("bmc_password_lost", lambda s: s.working_login == "former" and s.login_refused,
          "{s.in_state}; the BMC refuses its password, and takes the one before: it lost the change",
          "set a password again (step management.set_bmc_password); where the BMC loses that, too, "

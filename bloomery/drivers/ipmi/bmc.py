@@ -18,7 +18,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.drivers import Ipmi
-from bloomery.drivers import base
+from bloomery.drivers import base, passwords
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.meanings import CONSEQUENCES
 from bloomery.drivers.bmc.state import BmcState
@@ -99,9 +99,15 @@ class IpmiBmc:
         rate_limit: RateLimit = RATE_LIMIT,
         *,
         own: info.Info | None = None,
+        is_trial: bool = False,
     ) -> None:
-        """``own``: the connection, by default that of the node's driver_info."""
+        """``own``: the connection, by default that of the node's driver_info.
+
+        ``is_trial``: with this login alone, even just after a refusal.
+        """
         self.info = own or info.parse(task.driver_info)
+        self._is_trial = is_trial
+        self._other = None if is_trial else passwords.find_other(task, self.info)
         self._conf = conf.ipmi
         self._task = task
         self._gateway = gateway.of(conf)
@@ -112,7 +118,13 @@ class IpmiBmc:
 
     def describe(self) -> dict[str, Any]:
         """Return the BMC's part of the node's ``why``."""
-        return self.state.describe(self._account)
+        description = self.state.describe(_key(self.info))
+        if self._other is not None:
+            login = self.state.login(_key(self._other.account))
+            works = bool(login.successes) and not login.is_open
+            facts = {"role": self._other.role, "since": self._other.since, "works": works}
+            description["other_login"] = facts
+        return description
 
     @property
     def state(self) -> BmcState:
@@ -124,8 +136,10 @@ class IpmiBmc:
         return self._rate_limit.suite(self.info.key)
 
     @property
-    def _account(self) -> str:
-        return gateway.account_key(*self.info.account)
+    def login(self) -> info.Info:
+        """The connection with the password that works, as far as it is known."""
+        is_refused = self._other is not None and self.state.login(_key(self.info)).is_open
+        return self._other.account if self._other is not None and is_refused else self.info
 
     def rest_s(self) -> float:
         """Return the seconds until the next command."""
@@ -166,16 +180,41 @@ class IpmiBmc:
                 tried = f"{silent.facts['reason']} ({tries} tries in {took_s:.0f} s)"
                 raise type(silent)(**silent.facts | {"reason": tried}) from None
 
-    def tell(self, *arguments: str, write: bool = False, within_s: float | None = None) -> str:
-        """Run a command once, after the gap.
+    def tell(
+        self,
+        *arguments: str,
+        write: bool = False,
+        within_s: float | None = None,
+        secret: str | None = None,
+    ) -> str:
+        """Run a command once, after the gap.  ``secret``: see ``tool.run``.
 
-        Raises BmcUnreachable (a retry may help), BmcRefused (it will not); for a write
+        A refused login is tried with the node's other password (``passwords``).  Raises
+        BmcUnreachable (a retry may help), BmcRefused (it will not); for a write
         ExclusiveLockRequired, LockLost.
         """
+        try:
+            return self._tell(self.info, arguments, write, within_s, secret)
+        except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone) as refusal:
+            if self._other is None:
+                raise
+            try:
+                return self._tell(self._other.account, arguments, write, within_s, secret)
+            except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone):
+                raise refusal from None
+
+    def _tell(
+        self,
+        own: info.Info,
+        arguments: tuple[str, ...],
+        write: bool,
+        within_s: float | None,
+        secret: str | None,
+    ) -> str:
         budget_s = self._budget_s if within_s is None else within_s
         with (
             self._gateway.guard(self.info.key, self._task, write=write) as call,
-            self._gateway.login(call.bmc, self._account, self._task),
+            self._gateway.login(call.bmc, _key(own), self._task, insists=self._is_trial),
         ):
             give_up_at = self._rate_limit.clock() + min(budget_s, call.left_s())
             left_s = give_up_at - self._rate_limit.clock()
@@ -187,7 +226,8 @@ class IpmiBmc:
                 self._rate_limit.pause(rest_s)
             began_at = self._rate_limit.clock()
             try:
-                output = self._run(arguments, give_up_at, call.assert_lease if write else None)
+                lease = call.assert_lease if write else None
+                output = self._run(own, arguments, give_up_at, lease, secret)
                 call.took(self._rate_limit.clock() - began_at)
                 return output
             finally:
@@ -198,7 +238,12 @@ class IpmiBmc:
         return max(1, int(self._budget_s / max(1.0, self._longest_gap_s)))
 
     def _run(
-        self, arguments: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
+        self,
+        own: info.Info,
+        arguments: tuple[str, ...],
+        give_up_at: float,
+        assert_lease: Callable[[], None] | None,
+        secret: str | None,
     ) -> str:
         """Run a command with the first cipher suite that the BMC accepts.
 
@@ -217,7 +262,8 @@ class IpmiBmc:
                 within_s = min(left_s, base.WRITE_BUDGET_S)
             try:
                 output = tool.run(
-                    self.info, arguments, suite=suite, patience=patience, within_s=within_s,
+                    own, arguments, suite=suite, patience=patience, within_s=within_s,
+                    secret=secret,
                 )  # fmt: skip
             except tool.Failed as again:
                 failed = again
@@ -247,6 +293,10 @@ class IpmiBmc:
             node=errors.name_of(self._task.node), address=self.info.key, reason=reason,
             was_cut_short=was_cut_short,
         )  # fmt: skip
+
+
+def _key(own: info.Info) -> str:
+    return gateway.account_key(*own.account)
 
 
 def cipher_suites(own: info.Info, options: Ipmi, accepted: int | None) -> list[int | None]:

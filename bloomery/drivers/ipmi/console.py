@@ -56,7 +56,7 @@ class IpmitoolSocat(SocketConsole, IpmitoolInterface):
         with contextlib.suppress(errors.BmcRefused):  # it says so where there is no older session
             bmc.tell("sol", "deactivate", write=True)
         suite = own.cipher_suite if own.cipher_suite is not None else bmc.accepted_suite
-        return SolLine(own, suite)
+        return SolLine(bmc.login, suite)
 
 
 def _info(driver_info: Mapping[str, Any]) -> Info:

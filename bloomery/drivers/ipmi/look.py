@@ -20,7 +20,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
 from bloomery.drivers.bmc.gateway import BmcCall, Gateway, account_key
 from bloomery.drivers.ipmi import info, rmcp
-from bloomery.drivers.ipmi.bmc import FAIR, RATE_LIMIT, RateLimit, cipher_suites
+from bloomery.drivers.ipmi.bmc import FAIR, RATE_LIMIT, IpmiBmc, RateLimit, cipher_suites
 from bloomery.drivers.looks import Look, NeedsTask, Reading
 
 T = TypeVar("T")
@@ -312,7 +312,7 @@ def look(
 
     The last is for IPMI 1.5, bridged targets, other cipher suites, and BMCs that answer no look.
     """
-    own = info.parse(task.driver_info)
+    own = IpmiBmc(gateway.conf, task, rate_limit).login
     suites = [
         suite
         for each in cipher_suites(own, gateway.conf.ipmi, rate_limit.suite(own.key))

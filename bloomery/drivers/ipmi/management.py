@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, passwords, steps
 from bloomery.drivers.ipmi import bmc_log, tool
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
+from bloomery.drivers.ipmi.passwords import IpmiPasswordChange
 from bloomery.model import capabilities
 from bloomery.model.node import Node
 from bloomery.outcome import Outcome
@@ -110,6 +111,14 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
     def clear_bmc_log(self, task: base.DriverTask) -> Outcome:
         """Clear the system event log, and read that it is empty."""
         return bmc_log.clear(self.bmc(task), task)
+
+    @steps.clean_step(
+        priority=0, argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True
+    )
+    @steps.service_step(argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True)
+    def set_bmc_password(self, task: base.DriverTask, password: Any = None) -> Outcome | None:
+        """Change the password of driver_info at the BMC, for all nodes with that user."""
+        return IpmiPasswordChange(self.conf, task, password).run()
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         """Return the vendor's name in lower case, shortened for well-known vendors; or None."""

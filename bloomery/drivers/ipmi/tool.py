@@ -133,20 +133,29 @@ def run(
     patience: Patience,
     suite: int | None = None,
     within_s: float | None = None,
+    secret: str | None = None,
 ) -> str:
     """Run one command and return its output.  Raises Failed.
 
-    ``within_s``: kill it after so many seconds; None: no limit.
+    ``within_s``: kill it after so many seconds; None: no limit.  ``secret``: the command with its
+    arguments, in place of ``arguments``; it is passed by a memory file, and never printed.
     """
     if shutil.which(PROGRAM) is None:
         raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
-    with in_memory(info.password.encode() or b"\0") as descriptor:
-        path = f"/proc/self/fd/{descriptor}"
-        line = command(info, arguments, suite=suite, patience=patience, password_file=path)
+    with (
+        in_memory(info.password.encode() or b"\0") as descriptor,
+        in_memory(f"{secret}\n".encode()) as script,
+    ):
+        if secret is not None:
+            arguments = ("exec", f"/proc/self/fd/{script}")
+        line = command(
+            info, arguments, suite=suite, patience=patience, verbose=secret is None,
+            password_file=f"/proc/self/fd/{descriptor}",
+        )  # fmt: skip
         try:
             done = subprocess.run(
                 (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                pass_fds=(descriptor,), env=environment(info), timeout=within_s,
+                pass_fds=(descriptor, script), env=environment(info), timeout=within_s,
             )  # fmt: skip
         except subprocess.TimeoutExpired as late:
             opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""

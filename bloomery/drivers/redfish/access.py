@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.drivers import passwords
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import BmcCall, PerConf
@@ -116,7 +117,7 @@ class Access:
         absent_since = (bmc.absent_since or {}).get(account.system or "")
         if absent_since is not None:
             description["system_absent_since"] = absent_since.isoformat()
-        other = driver_info.find_other(task, account)
+        other = passwords.find_other(task, account)
         if other is not None:
             login = bmc.login(_key(other.account))
             works = bool(login.successes) and not login.is_open
@@ -202,7 +203,7 @@ class Access:
         try:
             result = self._log_in(account, task, call, work, secrets)
         except (errors.BmcLoginRefused, errors.BmcLoginLeftAlone) as refusal:
-            other = driver_info.find_other(task, account)
+            other = passwords.find_other(task, account)
             if other is None:
                 raise
             try:
@@ -279,7 +280,7 @@ class Access:
         from bloomery.drivers.redfish.look import RedfishLook
 
         account = self.account(task)
-        other = driver_info.find_other(task, account)
+        other = passwords.find_other(task, account)
         if other is not None and self.gateway.bmc(account.address).login(_key(account)).is_open:
             account = other.account
         key = _key(account)

@@ -1,18 +1,15 @@
-"""The driver_info of a node with a Redfish BMC, parsed; each error names the key.
-
-A node may have another password than that of driver_info (``passwords``), sealed.
-"""
+"""The driver_info of a node with a Redfish BMC, parsed; each error names the key."""
 
 from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bloomery import errors, parsing
 from bloomery.conf.drivers import Redfish
-from bloomery.drivers.base import BmcSystem, DriverTask
+from bloomery.drivers.base import BmcSystem
 
 PROPERTIES: Final = {
     "redfish_address": "URL or host of the BMC; https unless it says otherwise. Required.",
@@ -30,9 +27,6 @@ _TLS_VERSIONS: Final = ("1.1", "1.2", "1.3")
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 _ROOT: Final = "/redfish/v1/"
 
-OTHER_LOGIN: Final = "bmc_other_login"  # in driver_internal_info
-NEW, FORMER = "new", "former"  # roles of the other password
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
@@ -48,26 +42,10 @@ class Account:
     tls_minimum_version: str | None
     tls_ciphers: str | None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherLogin:
-    """The password beside that of driver_info; ``flow``: in which it was chosen."""
-
-    role: str
-    since: str
-    flow: str
-    account: Account = field(repr=False)
-
-
-def find_other(task: DriverTask, account: Account) -> OtherLogin | None:
-    """Return what else may log in as the user of ``account``, if anything."""
-    stored: dict[str, Any] = task.node.driver_internal_info.get(OTHER_LOGIN) or {}
-    if (stored.get("address"), stored.get("username")) != (account.address, account.username):
-        return None
-    return OtherLogin(
-        role=stored["role"], since=stored["since"], flow=stored["flow"],
-        account=replace(account, password=task.opened(stored["password"])),
-    )  # fmt: skip
+    @property
+    def key(self) -> str:
+        """The address, which identifies the BMC."""
+        return self.address
 
 
 def parse(info: Mapping[str, Any], conf: Redfish) -> Account:

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, passwords, steps
 from bloomery.drivers.redfish import (
     bmc_clock,
     bmc_log,
     boot_device,
-    driver_info,
     indicators,
     media,
-    passwords,
     reading,
     reset,
     sensors,
 )
 from bloomery.drivers.redfish.bmc_write import REQUEST_S, BiosSetting, BmcWrite
 from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.drivers.redfish.passwords import RedfishPasswordChange
 from bloomery.outcome import Outcome
 
 _CLOCK_ARGS: Final = {
@@ -33,9 +32,6 @@ _CLOCK_ARGS: Final = {
         "description": "The BMC's offset from UTC, such as +00:00; by default it stays",
         "required": False,
     },
-}
-_PASSWORD_ARGS: Final = {
-    "password": {"description": "the new one; left out: a random one", "required": False},
 }
 
 
@@ -204,22 +200,22 @@ class RedfishManagement(RedfishInterface, base.Management):
         kinds = tuple(kind for each in device_types or () for kind in media.KINDS[each])
         return media.write_eject(self.access, task, kinds).apply()
 
-    @steps.clean_step(priority=0, argsinfo=_PASSWORD_ARGS, requires_ramdisk=False, resumable=True)
-    @steps.service_step(argsinfo=_PASSWORD_ARGS, requires_ramdisk=False, resumable=True)
+    @steps.clean_step(
+        priority=0, argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True
+    )
+    @steps.service_step(argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True)
     def set_bmc_password(self, task: base.DriverTask, password: Any = None) -> Outcome | None:
         """Change the password of driver_info at the BMC, for all nodes with that account."""
-        if password is not None and not isinstance(password, str):
-            raise errors.InvalidParameterValue(reason="password of set_bmc_password takes a text")
-        return passwords.change(self.access, task, password)
+        return RedfishPasswordChange(self.access, task, password).run()
 
     def change_factory_password(self, task: base.DriverTask) -> Outcome | None:
-        other = driver_info.find_other(task, self.access.account(task))
+        other = passwords.find_other(task, self.access.account(task))
         try:
             self.access.document(task)
         except errors.BmcPasswordChangeRequired:
-            return passwords.change(self.access, task)
-        is_open = other is not None and other.role == driver_info.NEW
-        return passwords.change(self.access, task) if is_open else None
+            return RedfishPasswordChange(self.access, task).run()
+        is_open = other is not None and other.role == passwords.NEW
+        return RedfishPasswordChange(self.access, task).run() if is_open else None
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         return self.access.read(task, _vendor)

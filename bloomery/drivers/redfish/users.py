@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.drivers import passwords
 from bloomery.drivers.base import DriverTask
-from bloomery.drivers.redfish import passwords, reading
+from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.access import Access
+from bloomery.drivers.redfish.passwords import limits
 
 Json = dict[str, Any]
 
@@ -55,7 +57,7 @@ def create(
             reason=f"cannot create user {username} at {account.address}: it is there; choose "
             "another name, or delete it at the BMC"
         )
-    passwords.check(password, service)
+    passwords.check(password, *limits(service))
     document = {"UserName": username, "Password": password, "RoleId": role, "Enabled": True}
 
     def post(root: Any) -> None:

@@ -148,7 +148,7 @@ PATCH = {"path": "/Accounts/", "method": "PATCH"}
 def test_at_the_end_a_password_works_whatever_the_answer(
     stage, machine, node, fault, is_changed, monkeypatch
 ):
-    monkeypatch.setattr("bloomery.drivers.redfish.passwords._TRY_PAUSE_S", 1.0)
+    monkeypatch.setattr("bloomery.drivers.passwords._TRY_PAUSE_S", 1.0)
     machine.bmc.faults.add(**PATCH | fault)
     shown = clean(stage, node, step(password=OWN))
     assert (password(machine) == OWN) is is_changed
@@ -181,7 +181,7 @@ def test_a_node_with_another_account_keeps_its_password(stage, make_rack):
 
 
 def test_a_change_waits_for_a_node_behind_the_bmc_that_is_in_use(stage, make_rack, monkeypatch):
-    monkeypatch.setattr("bloomery.drivers.redfish.passwords._LOCKED_PAUSE_S", 0.01)
+    monkeypatch.setattr("bloomery.drivers.passwords._LOCKED_PAUSE_S", 0.01)
     machines = make_rack(2, apart=False).machines
     first, second = (manageable(stage, machine) for machine in machines)
     with stage.site.acquire(second, purpose="a long story"):

@@ -12,8 +12,13 @@ def node(name, state="manageable", address="https://bmc-1", user="admin", **more
     info = {"redfish_address": address, "redfish_username": user, "redfish_password": "******"}
     return {
         "name": name, "uuid": f"uuid of {name}", "provision_state": state, "maintenance": False,
-        "driver_info": info, "driver_internal_info": {},
+        "driver_info": info, "driver_internal_info": {}, "management_interface": "redfish",
     } | more  # fmt: skip
+
+
+def ipmi(name, **changes):
+    info = {"ipmi_address": "bmc-1", "ipmi_username": "admin", "ipmi_password": "******"} | changes
+    return node(name, driver_info=info, management_interface="ipmitool")
 
 
 @pytest.mark.parametrize(
@@ -30,8 +35,12 @@ def node(name, state="manageable", address="https://bmc-1", user="admin", **more
          [("b", []), ("a", []), ("c", [])], {}),
         ([node("a", "available")], [], {"a": "it is in available"}),
         ([node("a", maintenance=True)], [], {"a": "it is in maintenance"}),
-        ([node("a", driver_info={"ipmi_address": "bmc-1"})], [], {"a": "it has no Redfish BMC"}),
-        ([node("a", user=None)], [], {"a": "it has no Redfish BMC"}),
+        ([node("a", driver_info={"ipmi_address": "bmc-1"})], [], {"a": "it has no BMC by Redfish"}),
+        ([node("a", user=None)], [], {"a": "it has no BMC by Redfish"}),
+        ([ipmi("a"), ipmi("b", ipmi_port=623), ipmi("c", ipmi_port=624)],
+         [("a", ["b"]), ("c", [])], {}),
+        ([node("a"), ipmi("b")], [("a", []), ("b", [])], {}),
+        ([ipmi("a", ipmi_username=None)], [], {"a": "or IPMI with a user and a password"}),
         ([node(None, "enroll")], [], {"uuid of None": "see bloomery node manage"}),
     ],
     ids=str,

@@ -44,7 +44,7 @@ class MadeUp:
         self.power = "off"
         self.takes_s = 0.0
 
-    def run(self, info, words, *, patience, suite=None, within_s=None) -> str:
+    def run(self, info, words, *, patience, suite=None, within_s=None, secret=None) -> str:
         said = " ".join(words)
         self.asked.append(said)
         self.suites.append(suite)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.drivers.redfish import access, passwords, reading
+from bloomery.drivers.redfish import access, reading
+from bloomery.drivers.redfish.passwords import RedfishPasswordChange
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from tests.kit.machines.driver_task import FakeTask
@@ -49,7 +50,7 @@ def test_an_account_is_found_on_a_later_page(paged, conf):
     login = {"redfish_username": "admin", "redfish_password": "password"}
     task = FakeTask(paged.driver_info | login)
     task.node.driver = "redfish"
-    assert passwords.change(access.of(conf), task, "another-one") is None
+    assert RedfishPasswordChange(access.of(conf), task, "another-one").run() is None
     assert paged.bmc.changed_passwords == {"admin": "another-one"}
 
 
