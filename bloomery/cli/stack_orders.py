@@ -226,6 +226,10 @@ def _steps(steps: list[Json]) -> list[str]:
         f"{each['resource']}: {each['action']}"
         + (f" on node {each['node']}" if each["node"] else "")
         + (", data lost" if each["loses_data"] else "")
+        + "".join(
+            f", {value['path']} {value['after']}"  # that the plan of a new lookup has read
+            for value in (each["differences"] if each["action"] == "create" else ())
+        )
         for each in steps
     ]
 

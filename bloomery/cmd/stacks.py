@@ -101,6 +101,7 @@ class Stacks:
         access = importlib.import_module("bloomery.orchestration.queries.access")
         software = importlib.import_module("bloomery.orchestration.orders.software")
         machines = importlib.import_module("bloomery.orchestration.orders.machines")
+        outputs = importlib.import_module("bloomery.orchestration.queries.outputs")
         runtime: EngineRuntime = runtimes.make_runtime(
             self._conf,
             engines=lambda: len(self.engine.liveness.live_ids()),
@@ -109,6 +110,7 @@ class Stacks:
                 self._db, self._sealer, project, self._on_events_written
             ),
             machines=machines.machines_of(self._services),
+            stacks=outputs.stacks_of(self._services),
             authorize=access.stored_type_check(self._services),
         )
         return runtime

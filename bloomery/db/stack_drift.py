@@ -19,9 +19,10 @@ from bloomery.db.tables import CREDENTIALS, RESOURCES, STACK_DRIFT, STACKS
 _R, _S, _D = RESOURCES.c, STACKS.c, STACK_DRIFT.c
 _ROOT = STACKS.alias("root")
 _MACHINES: Final = "OS::Ironic::%"
+OUTPUTS: Final = "OS::Heat::StackOutputs"
 _IN_PROGRESS: Final = "IN_PROGRESS"
 _AT_REST = (
-    _R.type.like(_MACHINES),
+    sa.or_(_R.type.like(_MACHINES), _R.type == OUTPUTS),
     _R.is_current.is_(sa.true()),
     _R.physical_id.is_not(None),
     _R.action.not_in(("INIT", "DELETE")),

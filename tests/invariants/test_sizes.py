@@ -14,15 +14,15 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 131_937,  # passwords by IPMI
-    "lines of the tests": 150_591,  # passwords by IPMI
+    "lines of the product": 132_507,  # values from outside
+    "lines of the tests": 150_901,  # values from outside
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
-    "lines of bloomery/cli": 11_489,  # passwords by IPMI
-    "lines of bloomery/cmd": 2271,  # serial consoles, and what came before
+    "lines of bloomery/cli": 11_493,  # values from outside
+    "lines of bloomery/cmd": 2273,  # values from outside
     "lines of bloomery/conductor": 11_652,  # bootable containers, leaks
     "lines of bloomery/conf": 2019,  # options of attestation
-    "lines of bloomery/db": 9627,  # the second day of stacks
+    "lines of bloomery/db": 9628,  # values from outside
     "lines of bloomery/drivers": 22_509,  # passwords by IPMI
     "lines of bloomery/events": 1669,  # a sink for NATS
     "lines of bloomery/http_server": 2300,  # serial consoles
@@ -34,35 +34,35 @@ LIMITS = {
     "lines of bloomery/operations": 5814,  # serial consoles, firmware by policy
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3399,  # the second day of stacks
-    "lines of bloomery/orchestration/foresight": 1327,  # the second day of stacks
-    "lines of bloomery/orchestration/plan": 1564,  # windows of actions
+    "lines of bloomery/orchestration/engine": 3403,  # values from outside
+    "lines of bloomery/orchestration/foresight": 1429,  # values from outside
+    "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 9780,  # the second day of stacks
-    "lines of bloomery/orchestration/engine_host": 1901,  # revisions of stacks
-    "lines of bloomery/orchestration/orders": 3597,  # the second day of stacks
-    "lines of bloomery/orchestration/queries": 1634,  # the second day of stacks
+    "lines of bloomery/orchestration/resources": 10_089,  # values from outside
+    "lines of bloomery/orchestration/engine_host": 1914,  # values from outside
+    "lines of bloomery/orchestration/orders": 3651,  # values from outside
+    "lines of bloomery/orchestration/queries": 1696,  # values from outside
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
-    "lines of bloomery/orchestration/stack": 1280,  # the template's side of a plan moved here
+    "lines of bloomery/orchestration/stack": 1288,  # values from outside
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2591,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 772,  # passwords by IPMI
-    "functions": 8550,  # passwords by IPMI
+    "files of the product": 775,  # values from outside
+    "functions": 8586,  # values from outside
     "functions of under ten lines, per mille": 774,  # parts of the projection of nodes
-    "one-caller helpers": 602,  # the second day of stacks
+    "one-caller helpers": 604,  # values from outside
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks
-    "moves of engine's create": 633,  # revisions of stacks
+    "moves of engine's create": 634,  # values from outside
     "moves of update": 338,  # the second day of stacks
-    "moves of engine's update": 967,  # the second day of stacks
+    "moves of engine's update": 969,  # values from outside
     "files of get": 23,  # serial consoles, app, which calls the table
     "files of put": 57,  # serial consoles, app, which calls the table
     "files of create": 78,  # revisions of stacks
-    "files of engine's create": 75,  # revisions of stacks
+    "files of engine's create": 76,  # values from outside
     "files of update": 80,  # the second day of stacks
-    "files of engine's update": 80,  # the second day of stacks
+    "files of engine's update": 81,  # values from outside
 }
 SLACK = 0.02  # of a limit, and of small ones SMALL: a figure below that wants a lower limit
 SMALL = 20

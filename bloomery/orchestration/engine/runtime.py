@@ -16,6 +16,7 @@ from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.resources.base import ResourceContext
+from bloomery.orchestration.resources.children import OtherStacks
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
@@ -37,6 +38,7 @@ class EngineRuntime:
     ``sinks``            the types of sinks that environments may name
     ``software``         returns the store of a project's software configs and deployments
     ``machines``         returns the bare-metal service, in the name of the tree's last caller
+    ``stacks``           returns the stacks of other trees, in the name of this tree's last caller
     ``authorize``        called with a stack, and the resource types of its child, before the child
                          is created or updated; raises Forbidden
     """
@@ -56,6 +58,7 @@ class EngineRuntime:
     waits_for_hooks: bool = True
     software: Callable[[str], SoftwareStore] | None = None
     machines: Callable[[model.Stack], Machines] | None = None
+    stacks: Callable[[EngineRuntime, model.Stack], OtherStacks] | None = None
     authorize: Callable[[model.Stack, Collection[str]], None] | None = None
     plugins: LifecyclePlugins = field(default_factory=LifecyclePlugins)
     sinks: EventSinks = field(default_factory=lambda: EventSinks({}))
@@ -68,6 +71,7 @@ class EngineRuntime:
         services = {
             "software": self.software and self.software(stack.project),
             "machines": self.machines and self.machines(stack),
+            "stacks": self.stacks and self.stacks(self, stack),
             "limits": self.limits,
         }
         return ResourceContext(

@@ -1,8 +1,9 @@
 """The drift watch, which reports machines that differ from their stacks, without a request.
 
-It compares as a check does (``Stepwise.find_differences``), with rows that are read together, and
-with the rights of the stack's last caller: a record that this caller may not see is "not found",
-and its values are not reported.  The watch reports each difference once and its end once, and
+It reports outputs of other stacks that have changed since a stack has read them, too.  It compares
+as a check does (``find_differences``), with rows that are read together, and with the rights of the
+stack's last caller: a record that this caller may not see is "not found", and its values are not
+reported.  The watch reports each difference once and its end once, and
 stores the reported differences.  It changes no machine.  If ``[engine]drift_sets_check_failed`` is
 set, an order to mark them unhealthy sets such resources CHECK_FAILED.
 """
@@ -38,11 +39,13 @@ from bloomery.orchestration.orders import acceptance, machine_pages
 from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
+from bloomery.orchestration.queries.outputs import ReadableStacks
 from bloomery.orchestration.queries.stored_values import StoredStack
 from bloomery.orchestration.resources import base, stepwise
 from bloomery.orchestration.resources.machine_records import MachineRecord
 from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.resources.node import Node
+from bloomery.orchestration.resources.outside import StackOutputs
 from bloomery.orchestration.resources.states import Action, Status
 
 LOG = logging.getLogger(__name__)
@@ -96,11 +99,11 @@ class DriftWatch:
         self._on_events_written, self._on_accepted = on_events_written, on_accepted
 
     @cached_property
-    def _kinds(self) -> Mapping[str, type[stepwise.Stepwise]]:
+    def _kinds(self) -> Mapping[str, type[stepwise.Stepwise | StackOutputs]]:
         loaded = {name: load() for name, load in plugins.loaders("bloomery.resources").items()
-                  if name.startswith("OS::Ironic::")}  # fmt: skip
-        return {name: kind for name, kind in loaded.items()
-                if issubclass(kind, stepwise.Stepwise) and kind.compares}  # fmt: skip
+                  if name.startswith("OS::Ironic::") or name == stack_drift.OUTPUTS}  # fmt: skip
+        return {name: kind for name, kind in loaded.items() if issubclass(kind, StackOutputs)
+                or (issubclass(kind, stepwise.Stepwise) and kind.compares)}  # fmt: skip
 
     def look(self, after_id: int, size: int, owns: Callable[[str], bool]) -> int | None:
         """Compare a page of machines; return the id of its last row, None: no rows are left."""
@@ -128,6 +131,8 @@ class DriftWatch:
         idents: dict[str, set[str]] = {}
         for row in page:
             kind = self._kinds[row.type]
+            if issubclass(kind, StackOutputs):
+                continue
             if issubclass(kind, MachineRecord):
                 nouns = [kind.noun]
             else:
@@ -164,7 +169,7 @@ class DriftWatch:
             sentences[field] = f"{sentences[field]}; {sentence}" if field in sentences else sentence
         return sentences
 
-    def _resource(self, look: Look, row: sa.Row[Any]) -> stepwise.Stepwise:
+    def _resource(self, look: Look, row: sa.Row[Any]) -> stepwise.Stepwise | StackOutputs:
         values = look.properties.get(str(row.properties_uuid))
         record = StoredResource(
             name=row.name, type=row.type, uuid=row.uuid, physical_id=row.physical_id,
@@ -175,10 +180,15 @@ class DriftWatch:
             roles = tuple(rows.load(row.roles))
             caller = credentials.Caller(user=row.user, project=row.caller_project, roles=roles)
         request = access.request_of(self._services, row.root_uuid, row.project, caller)
+        caller_context = StackContext(
+            services=self._services, request=replace(request, project=row.project),
+            runtime=self._runtime,
+        )  # fmt: skip
         context = base.ResourceContext(
             stack_name=row.stack_name, stack_id=row.stack_uuid, project_id=row.project,
             utc=lambda: self._runtime.utc().timestamp(), random=self._runtime.random,
             machines=PageMachines(self._services, request, look.machines),
+            stacks=ReadableStacks(lambda: caller_context, row.root_uuid),
         )  # fmt: skip
         properties = {} if values is None else values.data
         return self._kinds[row.type](record, properties, context)

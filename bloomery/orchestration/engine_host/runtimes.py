@@ -21,6 +21,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine_host import plugin_modules
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.orders import inputs
+from bloomery.orchestration.resources.children import OtherStacks
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.template import merging
 from bloomery.orchestration.template.environment import SINK_GROUP, Environment
@@ -50,6 +51,7 @@ def make_runtime(
     endpoint: str = "",
     software: Callable[[str], Any] | None = None,
     machines: Callable[[Stack], Machines] | None = None,
+    stacks: Callable[[EngineRuntime, Stack], OtherStacks] | None = None,
     authorize: Callable[[Stack, Collection[str]], None] | None = None,
 ) -> EngineRuntime:
     """Return the runtime of a process; it reads folders, so make it once."""
@@ -72,6 +74,7 @@ def make_runtime(
         endpoint=endpoint,
         software=software,
         machines=machines,
+        stacks=stacks,
         authorize=authorize,
         plugins=LifecyclePlugins(lifecycle_plugins),
         sinks=EventSinks(plugins.loaders(SINK_GROUP)),

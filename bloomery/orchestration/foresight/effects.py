@@ -92,6 +92,8 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
 
 def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
     """Set the node of an effect, and whether this node will refuse the verbs."""
+    if reason := builder.lookup_faults.get(key.name):
+        return replace(effect, is_refused=True, certain=False, reason=reason)
     kind = builder.new.kind(key.name)
     if is_new:
         values = _values(builder.new, key.name, kind, builder.after)

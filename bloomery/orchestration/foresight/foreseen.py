@@ -9,25 +9,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from bloomery.orchestration.foresight import effects, nested
+from bloomery.orchestration.foresight import effects, lookups, nested
 from bloomery.orchestration.plan import rules, transforms
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change, Changed
-from bloomery.orchestration.plan.plans import NOT_SET, Action, Difference, Verb, between
+from bloomery.orchestration.plan.plans import MAKE, NOT_SET, Action, Difference, Verb, between
 from bloomery.orchestration.plan.rules import Candidate, Decision
 from bloomery.orchestration.resources.base import Status, ending
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.stack.secrecy import PROPERTIES, Reasons
 
-HIDDEN_VALUE: Final = "it has the value of a hidden parameter"
 NO_CHANGE: Final = Change()
 STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 
 
 def compare(builder: PlanBuilder) -> None:
     """Decide the action of each existing resource (rules.py), and add its differences."""
+    for key in builder.graph.order():
+        if key.phase == MAKE and key.name not in builder.records:
+            differences = lookups.read(builder, key.name)
+            builder.actions[key] = replace(builder.actions[key], differences=differences)
     for key, candidate in transforms.candidates(builder):
-        decision, effect = _decide(candidate)
+        values = lookups.read(builder, key.name)
+        decision, effect = _decide(candidate, values)
         planned, record = builder.actions[key], candidate.record
         change = candidate.computed_change or NO_CHANGE
         if decision.verb is Verb.CREATE:
@@ -35,7 +39,7 @@ def compare(builder: PlanBuilder) -> None:
             reason = decision.reason if is_known else planned.reason or decision.reason
             action = replace(planned, reason=reason, record=record)
         else:
-            differences = _differences(candidate.builder, key.name, change)
+            differences = _differences(candidate.builder, key.name, change) + values
             if decision.verb is Verb.REPLACE and candidate.same_kind:
                 change = candidate.change  # it decides whether the old one goes first
             action = Action(
@@ -53,12 +57,12 @@ def compare(builder: PlanBuilder) -> None:
         builder.actions[key] = action
 
 
-def _decide(candidate: Candidate) -> tuple[Decision, Effect]:
+def _decide(candidate: Candidate, values: tuple[Difference, ...]) -> tuple[Decision, Effect]:
     builder, record, decision = candidate.builder, candidate.record, None
     if builder.existing.converges and record is not None:
         resource = builder.existing.resource(record)
         decision = None if resource is None else rules.compare_live(candidate, resource)
-    decision = decision or rules.judge(candidate)
+    decision = lookups.decide(candidate, decision or rules.judge(candidate), values)
     effect, change = NO_EFFECT, candidate.computed_change
     changes = change is not None and (change.properties or change.template)
     if decision.verb is Verb.UPDATE and change is not None and changes:
@@ -121,5 +125,5 @@ def _masked(builder: PlanBuilder, leaf: Difference, reasons: Reasons) -> Differe
         if path[:depth] == leaf.path[:depth]:
             return leaf.masked(leaf.path[:depth], why)
     if builder.secrecy.has_hidden([leaf.before, leaf.after]):
-        return leaf.masked(leaf.path, HIDDEN_VALUE)
+        return leaf.masked(leaf.path, lookups.HIDDEN_VALUE)
     return leaf

@@ -50,8 +50,8 @@ _PLACES: Final = (
     "maintenance",
 )  # fmt: skip
 _CAPACITY: Final = (
-    "uuid", "name", "traits", "provision_state", "power_state", "instance_uuid", "maintenance",
-    "retired",
+    "uuid", "name", "resource_class", "traits", "provision_state", "power_state", "instance_uuid",
+    "maintenance", "retired",
 )  # fmt: skip
 _MOST: Final = 1000
 _BUSY: Final = (
@@ -90,24 +90,22 @@ class ServiceMachines:
         nodes = self._list(_FREE, filters)
         return [each | {"traits": (each["traits"] or "").split(",")} for each in nodes]
 
-    def list_capacity(self, resource_class: str) -> list[Json]:
-        """Return all nodes of a class that the caller may see, with ``is_free`` for allocations."""
-        found: list[Json] = []
-        while not found or len(found) % _MOST == 0:
-            marker = found[-1]["uuid"] if found else None
-            page = self._list(_CAPACITY, {"resource_class": resource_class}, marker)
-            found += page
+    def list_nodes(self, filters: Json) -> list[Json]:
+        nodes: list[Json] = []
+        while not nodes or len(nodes) % _MOST == 0:
+            page = self._list(_CAPACITY, filters, nodes[-1]["uuid"] if nodes else None)
+            nodes += page
             if not page:
                 break
-        for node in found:
-            node["traits"] = node["traits"].split(",") if node["traits"] else []
+        for node in nodes:
+            node["traits"] = sorted(node["traits"].split(",")) if node["traits"] else []
             node["is_free"] = (
                 node["provision_state"] == State.AVAILABLE
                 and node["instance_uuid"] is None
                 and node["power_state"] is not None
                 and not (node["maintenance"] or node["retired"])
             )
-        return found
+        return nodes
 
     def list_class(self, resource_class: str) -> list[Json]:
         return self._list(_PLACES, {"resource_class": resource_class})

@@ -3,13 +3,14 @@
     basis = read(conn, row, sealer)  # a preview answers with it
     check(conn, row, sealer, basis)  # the update that carries it: PlanStale names the changes
 
-A basis has the traversal of each stack of the tree, the state of each resource and the provision
-state of each machine, and of other nodes that the plan depends on.  Its values are texts that a
-client stores and sends back.
+A basis has the traversal of each stack of the tree, the state of each resource, the provision state
+of each machine and of other nodes that the plan depends on, and the values of its lookups.  Its
+values are texts that a client stores and sends back.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ STACKS: Final = "stacks"
 RESOURCES: Final = "resources"
 MACHINES: Final = "machines"
 NODES: Final = "nodes"  # that the template names, and are no machines of the stack
+VALUES: Final = "values"  # of lookups, as the plan has read them
 SECTIONS: Final = (STACKS, RESOURCES, MACHINES)
 _MOST_NAMED: Final = 10  # changes in an error
 _COLUMNS: Final = ("uuid", "provision_state", "maintenance")
@@ -92,6 +94,19 @@ def check_nodes(ctx: StackContext, row: Stack, basis: Mapping[str, Any]) -> None
     _refuse(row, list(_changes(before, current)))
 
 
+def check_values(row: Stack, basis: Mapping[str, Any], current: Mapping[str, str]) -> None:
+    """Raise PlanStale if lookups have other values than in ``basis``."""
+    _refuse(row, list(_changes(basis.get(VALUES) or {}, current)))
+
+
+def values_text(name: str, values: Json, *, digest: str, is_hidden: bool) -> str:
+    """Return the values of a lookup as a text that differs where they differ."""
+    text = json.dumps(values, sort_keys=True)
+    if is_hidden or len(text) > errors.MOST_CHARS:
+        text = f"{'hidden' if is_hidden else errors.shortened(text)} ({digest})"
+    return f"values of {name}: {text}"
+
+
 def node_text(node: Mapping[str, Any]) -> str:
     upkeep = ", in maintenance" if node["maintenance"] else ""
     return f"node {node['name'] or node['uuid']}: {node['provision_state']}{upkeep}"
@@ -109,7 +124,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, str]) -> Iterator[st
         if ident not in before:
             yield f"{text} (new)"
         elif before[ident] != text:
-            yield f"{text} (was{str(before[ident])[:200].rpartition(':')[2]})"
+            yield f"{text} (was {str(before[ident]).partition(': ')[2][:200]})"
     for ident, text in before.items():
         if ident not in after:
             yield f"{str(text)[:200]} (gone)"

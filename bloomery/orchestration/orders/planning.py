@@ -1,12 +1,14 @@
 """The plan of an update, made from the stored rows and the nodes that templates name.
 
 plan, document, reads = planning.plan(stored, new, converges=False)
-reads.texts()  # the state of each node that the plan depends on, for its basis
+reads.basis()  # the state of each node, and the values of each lookup, that the plan depends on
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bloomery.orchestration import foresight, stack
@@ -17,24 +19,52 @@ from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.queries import step_times
 from bloomery.orchestration.queries.access import StackContext
+from bloomery.orchestration.queries.outputs import ReadableStacks
 from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
+from bloomery.orchestration.resources.base import ResourceContext
 from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.lookup import Lookup
 from bloomery.orchestration.resources.machines import Json, find_node
 
 
 class NodeReads:
     """Reads nodes for a plan, with the rights of the caller, and keeps what it has seen of them."""
 
-    def __init__(self, ctx: StackContext) -> None:
+    def __init__(self, ctx: StackContext, root_uuid: str | None = None) -> None:
+        """``root_uuid``: of the tree that is planned; None: it is not there yet."""
+        self._ctx, self._root_uuid = ctx, root_uuid
+        self._values: dict[str, str] = {}
         self._machines = PageMachines(ctx.services, ctx.request, MachinePage())
         self._has_service = ctx.runtime.machines is not None
         self._nodes: dict[str, Json] = {}
 
     def functions(self) -> dict[str, Any]:
-        """Return the functions of an ``ExistingStack``: none without a bare-metal service."""
+        """Return the functions of an ``ExistingStack``."""
         if not self._has_service:
-            return {}
-        return {"find_node": self._find, "list_free": self._machines.list_available}
+            return {"look_up": self._look_up}
+        return {
+            "look_up": self._look_up,
+            "find_node": self._find,
+            "list_free": self._machines.list_available,
+        }
+
+    def _look_up(
+        self, name: str, kind: type[Lookup], properties: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Sequence[str]]:
+        runtime = self._ctx.runtime
+        context = ResourceContext(
+            stack_name="", stack_id="", utc=runtime.utc_s, random=runtime.random,
+            machines=self._machines if self._has_service else None,
+            stacks=ReadableStacks(lambda: self._ctx, self._root_uuid),
+        )  # fmt: skip
+        values, hidden = kind.read(properties, context)
+        ident, digest = (
+            hashlib.sha256(json.dumps(self._ctx.sealer.sign(each)).encode()).hexdigest()[:16]
+            for each in ({"kind": kind.__name__, **properties}, values)
+        )  # signed: a hash alone would confirm a guessed secret
+        text = plan_basis.values_text(name, values, digest=digest, is_hidden=bool(hidden))
+        self._values[f"{name} {ident}"] = text
+        return values, hidden
 
     def _find(self, ident: str) -> Json | None:
         node = find_node(self._machines, ident)
@@ -55,18 +85,22 @@ class NodeReads:
             for step in document["steps"]
             if "deleted" in step["verbs"] and step["machine"]
         }
-        nodes = {name: self._machines.list_capacity(name) for name in sorted(classes)}
+        nodes = {
+            name: self._machines.list_nodes({"resource_class": name}) for name in sorted(classes)
+        }
         return capacity.list_rows(needs, nodes, returned)
 
-    def texts(self) -> dict[str, str]:
-        return {uuid: plan_basis.node_text(node) for uuid, node in self._nodes.items()}
+    def basis(self) -> dict[str, dict[str, str]]:
+        """Return what the plan has seen of nodes and of lookups, for its basis."""
+        nodes = {uuid: plan_basis.node_text(node) for uuid, node in self._nodes.items()}
+        return {plan_basis.NODES: nodes, plan_basis.VALUES: self._values}
 
 
 def plan(
     stored: StoredStack, new: stack.Stack, *, converges: bool
 ) -> tuple[Plan, dict[str, Any], NodeReads]:
     """Return the plan of an update, its document, and the nodes that it has read."""
-    reads = NodeReads(stored.ctx)
+    reads = NodeReads(stored.ctx, stored.row.root_uuid)
     existing = _existing_stack(stored, reads, converges=converges)
     planned = foresight.plan(stored.definition, new, existing)
     return planned, step_times.document(stored.ctx, stored.row, planned), reads

@@ -166,7 +166,9 @@ def preview_update_stack(
         urls = images.urls_of(planned, new)
         found = images.list_warnings(inputs.fetcher_of(ctx.services.conf), urls)
         warnings += [new.definition.redaction.masked(each) for each in found]
-    basis[plan_basis.NODES] = reads.texts()
+    basis |= reads.basis()
+    if arguments.plan_basis is not None:
+        plan_basis.check_values(row, arguments.plan_basis, basis[plan_basis.VALUES])
     document = {
         **laid_out, "warnings": warnings, "drifted": drifted, "basis": basis, "paused": paused,
     }  # fmt: skip

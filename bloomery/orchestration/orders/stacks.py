@@ -21,6 +21,7 @@ from bloomery.orchestration.orders import (
     machine_orders,
     plan_basis,
     plan_checks,
+    planning,
 )
 from bloomery.orchestration.orders import inputs as readings
 from bloomery.orchestration.orders.acceptance import Change
@@ -128,6 +129,10 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
         )  # fmt: skip
         if basis is not None:
             plan_basis.check_nodes(ctx, row, basis)
+            if basis.get(plan_basis.VALUES):
+                with ctx.services.heavy_jobs.enter():
+                    *_, reads = planning.plan(stored, new, converges=converges(ctx, arguments))
+                plan_basis.check_values(row, basis, reads.basis()[plan_basis.VALUES])
         template = inputs.stored(ctx.runtime.new_id())
         keeps_tags = arguments.existing and arguments.tags is None
         flags: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
@@ -48,6 +49,8 @@ class ExistingStack:
     ``template``   template of the stack's last update; None: the one that its parent defines
     ``find_node``  returns a node as it is now, created by a stack or not
     ``list_free``  returns the free nodes of a class; None: nodes are not counted
+    ``look_up``    reads the values of a lookup now, by its name, kind and properties; None: they
+                   are not read (foresight/lookups.py)
     ``converges``  whether resources are compared with their live state, as in Heat's ``converge``
     """
 
@@ -61,6 +64,7 @@ class ExistingStack:
     template: TemplateSide | None = None
     find_node: FindNode = find_no_node
     list_free: Callable[[str], Sequence[dict[str, Any]]] | None = None
+    look_up: Callable[[str, Any, Mapping[str, Any]], tuple[Any, Sequence[str]]] | None = None
     converges: bool = False
 
     @classmethod
@@ -125,6 +129,8 @@ class PlanBuilder:
     records: dict[str, ResourceState | None] = field(default_factory=dict)
     taken_back: set[str] = field(default_factory=set)
     nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # of child stacks
+    lookups: dict[str, ResourceView] = field(default_factory=dict)  # with values as they are now
+    lookup_faults: dict[str, str] = field(default_factory=dict)  # why a lookup will fail
     parent: tuple[Secrecy, str] | None = None  # secrecy of the parent stack, resource name
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why it goes
     graph: Graph[Key] = field(default_factory=Graph)
@@ -168,7 +174,10 @@ class PlanBuilder:
     @functools.cached_property
     def after(self) -> Forecast:
         """The forecast of the new side."""
-        return Forecast(self.new.view, self.judge, self.existing.live)
+        live = self.existing.live  # an engine adds to it
+        if self.existing.look_up is not None:
+            live = ChainMap(self.lookups, dict(live))
+        return Forecast(self.new.view, self.judge, live)
 
     @functools.cached_property
     def before(self) -> Forecast:
@@ -198,6 +207,8 @@ class PlanBuilder:
             reason = f"no resource is called {reference.resource!r}; its template has none"
             raise errors.InvalidTemplateReference(reason=reason)
         by_id = reference.attribute is None
+        if not by_id and reference.resource in self.lookups:
+            return Knowledge.KNOWN
         in_place = action.verb is Verb.UPDATE and by_id
         if (action.verb in STAYS or in_place) and reference.resource not in self.taken_back:
             return Knowledge.KNOWN if reference.resource in self.existing.live else Knowledge.STEADY

@@ -43,7 +43,7 @@ from bloomery.orchestration.properties.schema import (
     names_for,
     secret_names,
 )
-from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.children import Children, OtherStacks
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import FindNode, Machines
 from bloomery.orchestration.resources.software import SoftwareStore
@@ -113,6 +113,7 @@ class ResourceContext:
     siblings: Siblings | None = None  # None: the stack has no other resource yet
     software: SoftwareStore | None = None  # None: software cannot be deployed here
     machines: Machines | None = None  # None: there is no bare-metal service
+    stacks: OtherStacks | None = None  # None: stacks of other trees cannot be read here
     engines: int = 1  # live engines: a concurrent chain creates as many members at once
     limits: Limits = LIMITS
 

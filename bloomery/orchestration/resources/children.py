@@ -13,7 +13,7 @@ parent's environment for the resource ``owner`` (Environment.child).  It never r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -113,3 +113,28 @@ class Children(Protocol):
 
     def find(self, stack_id: str) -> Child | None:
         """Return the current state of a child; None if it is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherStack:
+    """A stack of another tree; outputs are read only when it is at rest.
+
+    ``hidden``: the names of outputs that depend on secrets.
+    """
+
+    uuid: str
+    name: str
+    state: str  # such as UPDATE_IN_PROGRESS
+    is_at_rest: bool
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    hidden: Collection[str] = ()
+
+
+class OtherStacks(Protocol):
+    """The stacks of other trees, with the rights of the last caller of this one."""
+
+    def read(self, ident: str, names: Sequence[str] | None) -> OtherStack:
+        """Return a stack of the project by name or ID, and outputs; ``names`` None: all.
+
+        Raises EntityNotFound, Forbidden, and NotFound for an output without a value.
+        """

@@ -55,7 +55,7 @@ def compare(
         elif secret:
             yield Difference(field, f"{field} is not what it is to be")
         else:
-            yield Difference(field, f"{field} is {_text(real)} and is to be {_text(value)}")
+            yield Difference(field, f"{field} is {text(real)} and is to be {text(value)}")
 
 
 def missing(field: str, subject: str) -> Difference:
@@ -76,7 +76,7 @@ def _same(name: str, expected: Any, actual: Any) -> bool:
     return bool(expected == actual)
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     from bloomery import secrets  # late, as above
 
     if isinstance(value, str):

@@ -69,6 +69,9 @@ class Machines(Protocol):
     def list_class(self, resource_class: str) -> list[Json]:
         """Return at most 1000 nodes of a class, used or not, with their failure domains."""
 
+    def list_nodes(self, filters: Json) -> list[Json]:
+        """Return all nodes that fit filters of the API; ``is_free``: an allocation may take it."""
+
     def create_node(self, fields: Json) -> None:
         """Enrol a node; ``fields`` includes its uuid."""
 

@@ -100,6 +100,14 @@ class Secrecy:
         """Tell whether a property, or a part of it, is secret."""
         return bool(self.reasons(name, key))
 
+    def hides_output(self, name: str, written: Any) -> bool:
+        """Tell whether an output may reveal a secret; ``written``: as the document has it."""
+        return any(
+            self._reason(_Tree(side, side.outputs[name].value, written)) is not None
+            for side in self._sides
+            if name in side.outputs
+        )
+
     def parameters(self) -> Collection[str]:
         """Return the parameters that are secret, and the conditions that depend on them."""
         if not self._whole:

@@ -25,6 +25,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.operations import StackOperations
 from bloomery.orchestration.orders.machines import ServiceMachines
 from bloomery.orchestration.queries import access
+from bloomery.orchestration.queries.outputs import stacks_of
 from bloomery.orchestration.resources.machines import Machines
 from tests.functional import conftest as functional
 from tests.kit.clients.callers import LESSEE, OWNER, ROLES, STRANGER, Site
@@ -178,6 +179,30 @@ def test_a_node_of_others_is_told_as_one_that_never_was(site: Site) -> None:
     for ident in (site.node(), trees.ident("never")):
         with pytest.raises(errors.NodeNotFound, match=f"Node {ident} could not be found"):
             machines.get_node(ident)
+
+
+def test_a_lookup_sees_the_nodes_and_stacks_of_its_project(site: Site) -> None:
+    uuid = site.node()
+    outputs = {"a": {"value": "b"}}
+    for project, nodes in ((OWNER, [uuid]), (LESSEE, [uuid]), (STRANGER, [])):
+        stack = stack_of(site, project)
+        become(site, stack, "member")
+        listed = ServiceMachines(services_of(site), stack).list_nodes({})
+        assert [each["uuid"] for each in listed] == nodes
+        caller = Request(request_id="r", user="ann", project=project, roles=ROLES["member"])
+        engine = StackOperations(services_of(site), EngineRuntime(), lambda root: None)
+        document = {"heat_template_version": "2021-04-16", "outputs": outputs}
+        engine.create_stack(caller, f"net-{project}", StackArguments(template=document))
+        for name in (f"net-{OWNER}", f"net-{STRANGER}"):
+            others = stacks_of(services_of(site))(EngineRuntime(), stack)
+            if name == f"net-{project}":
+                assert not others.read(name, None).is_at_rest  # no engine works here
+            else:
+                with pytest.raises(errors.EntityNotFound):
+                    others.read(name, None)
+    become(site, stack, "nobody")
+    with pytest.raises(errors.Forbidden):
+        stacks_of(services_of(site))(EngineRuntime(), stack).read(f"net-{STRANGER}", None)
 
 
 def test_a_caller_of_another_project_gives_no_roles(site: Site) -> None:

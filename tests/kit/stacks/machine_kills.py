@@ -246,6 +246,24 @@ def create_with_a_failure(site: Site) -> None:
     site.create(of_one())
 
 
+def of_lookup(minimum: int = 0) -> Template:
+    """Machines that are looked up, and a value that follows their number."""
+    nodes = {
+        "type": "OS::Ironic::NodeLookup",
+        "properties": {"resource_class": "pool", "minimum": minimum},
+    }
+    count = {
+        "type": "OS::Heat::Value",
+        "properties": {"value": {"get_attr": ["nodes", "count"]}},
+    }
+    return machine_sites.template({"nodes": nodes, "count": count}, f"lookup {minimum}")
+
+
+def look_up_again(site: Site) -> None:
+    site.machines.add_node(resource_class="pool")
+    site.update(of_lookup(1))
+
+
 def rebuild(site: Site) -> None:
     site.update(template("http://images/b"))
 
@@ -307,6 +325,8 @@ FLOWS = {
     "give a node back that was prepared": Flow(
         lambda site: site.delete(), "DELETE_COMPLETE", burnt_in_vain
     ),
+    "look nodes up again": Flow(
+        look_up_again, "UPDATE_COMPLETE", lambda site: site.create(of_lookup())),
     "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
     "roll out over a group": Flow(
         lambda site: site.update(of_group("http://images/b")),
@@ -366,6 +386,9 @@ def _end(site: Site) -> dict[str, Any]:
         "stack": f"{tree.stacks[0].action}_{tree.stacks[0].status}",
         "resources": sorted((row.name, row.action, row.status) for row in tree.resources),
         "applied": [row.data["applied"] for row in tree.resources if "applied" in row.data],
+        "looked up": [
+            len(row.data["values"]["nodes"]) for row in tree.resources if "values" in row.data
+        ],
         "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),

@@ -145,6 +145,13 @@ class MemoryMachines:
         nodes = self.nodes.values()
         return [dict(node) for node in nodes if node["resource_class"] == resource_class]
 
+    def list_nodes(self, filters: Json) -> list[Json]:
+        nodes = [{**each} for each in self.nodes.values()]
+        return [
+            node | {"is_free": node["provision_state"] == State.AVAILABLE} for node in nodes
+            if all(node.get(name) == value for name, value in filters.items())
+        ]  # fmt: skip
+
     def create_node(self, fields: Json) -> None:
         if fields["uuid"] in self.nodes:
             raise errors.NodeAlreadyExists(node=fields["uuid"])

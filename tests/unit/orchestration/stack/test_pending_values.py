@@ -41,6 +41,7 @@ MINIMAL: Mapping[str, Mapping[str, Any]] = {
     "OS::Heat::SoftwareDeployment": {"server": "s"},
     "OS::Heat::StructuredDeployment": {"server": "s"},
     "OS::Heat::Stack": {"template": "{heat_template_version: 2021-04-16}"},
+    "OS::Heat::StackOutputs": {"stack": "net"},
     "OS::Heat::Value": {"value": 1},
     "OS::Heat::WaitCondition": {"handle": {"get_resource": "h"}, "timeout": 60},
     "OS::Ironic::Allocation": {"resource_class": "bm"},
