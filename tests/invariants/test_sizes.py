@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 132_507,  # values from outside
-    "lines of the tests": 150_901,  # values from outside
+    "lines of the tests": 150_940,  # the fleet and BMCs in a browser
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8934,  # the second day of stacks
     "lines of bloomery/cli": 11_493,  # values from outside

@@ -16,7 +16,8 @@ PAGES = {
     "/stacks/new": "Nothing is ordered yet",
     "/events?type=baremetal.node.provision_set": "node.provision_set",
     "/allocations": "Node", "/books": "No runbook yet",
-    "/conductors": "online", "/firmware": "Simulated", "/webhooks": "webhook", "/about": "1.115",
+    "/conductors": "online", "/bmcs": "answers",
+    "/firmware": "Simulated", "/webhooks": "webhook", "/about": "1.115",
 }  # fmt: skip
 
 

@@ -70,6 +70,44 @@ def test_a_webhook_is_added_parked_activated_and_deleted(window: Window, api, ma
     assert api.get("/ext/v1/webhooks")["webhooks"] == []
 
 
+CLOSED = "http://127.0.0.9:9"  # nothing listens there
+
+
+def test_a_bmc_that_does_not_answer_is_found_with_its_machine(window, service, make) -> None:
+    info = {"redfish_address": CLOSED, "redfish_username": "a", "redfish_password": "b"}
+    node = make("mute-1", driver="redfish", driver_info=info)
+    service.api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    window.open("/bmcs")
+    window.see("answers", ".vbody")
+    window.see("mute-1", ".vbody")
+    window.click("✕ Not answering 1")
+    window.see("1 of 5", "main")
+    assert window.driver.current_url.endswith("#/bmcs?silent=1")
+    window.fill("Search BMCs", "rack-1-u1")
+    window.see("No BMC fits the filter.")
+    window.fill("Search BMCs", "127.0.0.9 mute")
+    window.see("mute-1", ".vbody")
+    window.driver.refresh()
+    window.click("mute-1")
+    window.see("mute-1", "h1")
+
+
+def test_a_conductor_leads_to_its_nodes_and_its_bmcs(window: Window, service) -> None:
+    [conductor] = service.api("GET", "/ext/v1/conductors")["conductors"]
+    host = conductor["hostname"]
+    window.open("/conductors")
+    window.fill("Search conductors", "nobody")
+    window.see("No conductor fits the filter.")
+    window.fill("Search conductors", host)
+    window.click(f"BMCs of {host}: show")
+    window.see("answers", ".vbody")
+    assert window.driver.current_url.endswith(f"#/bmcs?q={host}")
+    window.go("/conductors")
+    window.click(f"Nodes of {host}: 4")
+    window.see("rack-1-u4", ".vbody")
+    assert f"q=conductor:{host}" in window.driver.current_url
+
+
 def test_a_conductor_is_drained(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
     with Served(tmp_path / "state") as served:
         served.wait_until_it_answers()

@@ -1,28 +1,69 @@
-// The processes that do the work: conductors with what they call, engines of stacks.
+// The processes that do the work, conductors and engines of stacks, and the BMCs that they call.
 
 import {get, may, put, stacksPath} from './api.js'
 import {ask} from './dialog.js'
-import {copyable, empty, failure, h, plainTable, replace} from './dom.js'
-import {word} from './filter.js'
+import {copyable, empty, failure, h, plainTable, replace, throttled} from './dom.js'
+import {hrefOf, word} from './filter.js'
+import {setQuery} from './router.js'
 import {kindBadge} from './states.js'
+import {fleet, rowsByBmc} from './store.js'
+import {makeTable} from './table.js'
 import {ago, duration, lasting} from './time.js'
 
 const READ_MS = 10000
 const KINDS_OF_STATES = {online: 'ok', draining: 'busy', restarting: 'busy', offline: 'idle', dead: 'failed', silent: 'failed'}
 const state = name => kindBadge(KINDS_OF_STATES[name], name)
 
-export async function page({root, signal}) {
-  const conductors = h('div'), engines = h('div'), bmcs = h('div')
-  replace(root, h('h1', {}, 'Conductors'), conductors, h('h2', {}, 'BMCs'), bmcs, h('h2', {}, 'Engines of stacks'), engines)
+const isSilentConductor = each => !each.alive && each.state !== 'offline'
+const isSilentBmc = each => each.left_alone || each.silent_since !== null
+
+// A search and a filter of what does not answer, both in the URL.
+function makeFinder(query, label, draw) {
+  const view = {q: query.get('q') ?? '', silent: query.has('silent')}, count = h('b'), shown = h('span.muted', {role: 'status'})
+  const silent = h('button.chip.k-failed', {'aria-pressed': String(view.silent), onclick: () => change({silent: !view.silent})}, h('span.sign', {ariaHidden: 'true'}, '✕'), 'Not answering ', count)
+  const element = h('div.row.tools', {}, h('input', {type: 'search', value: view.q, ariaLabel: label, placeholder: label, oninput: event => change({q: event.target.value})}), silent, shown)
+  function change(part) {
+    Object.assign(view, part)
+    setQuery({q: view.q, silent: view.silent && '1'})
+    silent.setAttribute('aria-pressed', String(view.silent))
+    draw()
+  }
+  function select(list, isSilent, textOf) {
+    const words = view.q.toLowerCase().split(/\s+/)
+    const selected = list.filter(each => (!view.silent || isSilent(each)) && words.every(text => textOf(each).toLowerCase().includes(text)))
+    count.textContent = list.filter(isSilent).length
+    shown.textContent = `${selected.length.toLocaleString()} of ${list.length.toLocaleString()}`
+    return selected
+  }
+  return {element, select}
+}
+
+function readAgain(read, signal) {
+  const timer = setInterval(() => read().catch(() => {}), READ_MS)
+  signal.addEventListener('abort', () => clearInterval(timer))
+  return read()
+}
+
+export async function page({root, query, signal}) {
+  const conductors = h('div'), engines = h('div'), finder = makeFinder(query, 'Search conductors', () => draw())
+  let list = [], nodes = new Map()
+  replace(root, h('h1', {}, 'Conductors'), finder.element, conductors, h('h2', {}, 'Engines of stacks'), engines)
 
   async function read() {
-    const [{conductors: list}, fleet] = await Promise.all([get('ext/v1/conductors', signal), get('ext/v1/fleet', signal)])
-    const nodes = new Map(fleet.conductors.map(each => [each.hostname, each.nodes]))
-    replace(conductors, plainTable(['Host', 'State', 'Group', 'Nodes', 'Works on', 'Heard', 'Started', 'Hardware types', ''], list.map(each => [
-      h('a', {href: `#/nodes?q=${encodeURIComponent(word('conductor', each.hostname))}`}, each.hostname), state(each.state === 'online' && !each.alive ? 'silent' : each.state), each.conductor_group || '–',
-      nodes.get(each.hostname) ?? 0, each.reserved, ago(each.updated_at), ago(each.started_at), each.drivers.join(', '),
-      each.state === 'online' && h('button', {disabled: !may('baremetal:conductor:drain') || each.drain_ordered_at, onclick: () => drain(each)}, each.drain_ordered_at ? 'Drain ordered' : 'Drain')])))
-    await Promise.all([readEngines(), readBmcs(list.filter(each => each.alive))])
+    const [answer, counts] = await Promise.all([get('ext/v1/conductors', signal), get('ext/v1/fleet', signal)])
+    list = answer.conductors
+    nodes = new Map(counts.conductors.map(each => [each.hostname, each.nodes]))
+    draw()
+    await readEngines()
+  }
+
+  function draw() {
+    const selected = finder.select(list, isSilentConductor, each => [each.hostname, each.conductor_group, each.state, ...each.drivers].join(' '))
+    replace(conductors, plainTable(['Host', 'State', 'Group', 'Nodes', 'Locked nodes', 'BMCs', 'Last heartbeat', 'Started', 'Hardware types', ''], selected.map(each => [
+      each.hostname, state(each.state === 'online' && !each.alive ? 'silent' : each.state), each.conductor_group || '–',
+      h('a', {href: hrefOf(word('conductor', each.hostname)), ariaLabel: `Nodes of ${each.hostname}: ${nodes.get(each.hostname) ?? 0}`}, nodes.get(each.hostname) ?? 0), each.reserved,
+      h('a', {href: `#/bmcs?q=${encodeURIComponent(each.hostname)}`, ariaLabel: `BMCs of ${each.hostname}: show`}, 'show'), ago(each.updated_at), ago(each.started_at), each.drivers.join(', '),
+      each.state === 'online' && h('button', {disabled: !may('baremetal:conductor:drain') || each.drain_ordered_at, onclick: () => drain(each)}, each.drain_ordered_at ? 'Drain ordered' : 'Drain')]), empty('No conductor fits the filter.')))
   }
 
   const drain = ({hostname, reserved}) => ask({
@@ -33,31 +74,69 @@ export async function page({root, signal}) {
   async function readEngines() {
     if (!may('service:index')) return replace(engines, h('p.muted', {}, 'Your roles do not list engines.'))
     const {services} = await get(stacksPath('services'), signal)
-    replace(engines, plainTable(['Host', 'State', 'Engine', 'Heard', 'Started'], services.map(each => [each.hostname, state(each.status === 'up' ? 'online' : 'silent'), h('code', {}, each.engine_id),
+    replace(engines, plainTable(['Host', 'State', 'Engine', 'Last heartbeat', 'Started'], services.map(each => [each.hostname, state(each.status === 'up' ? 'online' : 'silent'), h('code', {}, each.engine_id),
       ago(`${each.updated_at ?? each.created_at}Z`), ago(`${each.created_at}Z`)]), empty('No engine has started yet.', 'bloomery engine')))
   }
 
-  async function readBmcs(list) {
-    if (!may('baremetal:bmc:list')) return replace(bmcs, h('p.muted', {}, 'Your roles do not list BMCs.'))
-    const answers = await Promise.all(list.map(each => get(`ext/v1/conductors/${encodeURIComponent(each.hostname)}/bmcs`, signal)
-      .then(answer => answer.bmcs.map(bmc => ({...bmc, host: each.hostname})), error => [{error, host: each.hostname}])))
-    const all = answers.flat(), failed = all.filter(each => each.error), called = all.filter(each => !each.error).sort((a, b) => worth(b) - worth(a))
-    replace(bmcs, failed.map(each => failure(each.error)), plainTable(['BMC', 'State', 'Latency', 'Requests', 'Sessions', 'Refused logins', 'Last answer', 'Last error', 'Conductor'], called.slice(0, 500).map(line), empty('No BMC has been called yet.')))
+  await readAgain(read, signal)
+}
+
+// ------------------------------------------------------------------------------------ BMCs
+
+const COLUMNS = [
+  {key: 'address', label: 'BMC', width: 'minmax(0, 1.4fr)', cell: each => h('span.clip', {title: each.address}, each.address.replace(/^https:\/\//, ''))},
+  {key: 'state', label: 'State', width: '10rem', cell: each => each.left_alone ? [kindBadge('failed', 'left alone', 'No request is sent before the next try'), ' ', ago(each.next_try_at)]
+    : each.silent_since ? [kindBadge('failed', 'silent'), ' ', lasting(each.silent_since)] : kindBadge('ok', 'answers')},
+  {key: 'machines', label: 'Machines', width: 'minmax(0, 1fr)', cell: machinesOf},
+  {key: 'latency', label: 'Latency', width: '5rem', cell: each => each.latency ? h('span', {title: `${duration(each.latency.least_s)} to ${duration(each.latency.most_s)}, of the last 64; requests in all: ${each.latency.count}`}, duration(each.latency.median_s)) : '–'},
+  {key: 'sessions', label: 'Sessions', width: '5rem'},
+  {key: 'refused_logins', label: 'Refused logins', width: '8.6rem', cell: each => each.refused_logins > 0 ? kindBadge('failed', each.refused_logins) : 0},
+  {key: 'last_contact_at', label: 'Last answer', width: '6.6rem', cell: each => ago(each.last_contact_at)},
+  {key: 'last_error', label: 'Last error', width: 'minmax(0, 2fr)', cell: each => each.last_error && h('span.clip', {title: each.last_error}, each.last_error, ' ', ago(each.last_error_at))},
+  {key: 'host', label: 'Conductor', width: 'minmax(0, .8fr)'},
+]
+const NARROW = ['address', 'state', 'machines']
+
+export async function bmcsPage({root, query, signal}) {
+  const troubles = h('div'), note = h('div'), finder = makeFinder(query, 'Search BMCs', () => draw())
+  const narrow = matchMedia('(max-width: 640px)'), columns = () => COLUMNS.filter(({key}) => !narrow.matches || NARROW.includes(key))
+  const table = makeTable({label: 'BMCs', columns: columns(), keyOf: each => `${each.host} ${each.address}`})
+  let list = []
+  replace(root, h('h1', {}, 'BMCs'), finder.element, troubles, note, table.element)
+
+  async function read() {
+    const {conductors} = await get('ext/v1/conductors', signal)
+    const answers = await Promise.all(conductors.filter(each => each.alive).map(({hostname: host}) => get(`ext/v1/conductors/${encodeURIComponent(host)}/bmcs`, signal)
+      .then(answer => answer.bmcs.map(bmc => ({...bmc, host})), error => [{error}])))
+    replace(troubles, answers.flat().filter(each => each.error).map(each => failure(each.error)))
+    list = answers.flat().filter(each => !each.error).sort((a, b) => worth(b) - worth(a))
+    draw()
   }
 
-  const timer = setInterval(() => read().catch(() => {}), READ_MS)
-  signal.addEventListener('abort', () => clearInterval(timer))
-  await read()
+  function draw() {
+    const selected = finder.select(list, isSilentBmc, each => [each.address, each.host, each.last_error, ...rowsOf(each).map(row => row.name)].join(' '))
+    table.show(selected)
+    table.element.hidden = !selected.length
+    replace(note, !selected.length && empty(list.length ? 'No BMC fits the filter.' : 'No BMC has been called yet.'))
+  }
+
+  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
+  fleet.addEventListener('change', throttled(() => table.redraw(), signal), {signal})
+  await readAgain(read, signal)
 }
 
 // Those that need a look come first: left alone, silent, refused, slow.
 const worth = bmc => (bmc.left_alone ? 1e6 : 0) + (bmc.silent_since ? 1e5 : 0) + bmc.refused_logins * 1e4 + (bmc.latency?.median_s ?? 0)
 
-function line(bmc) {
-  return [
-    h('a', {href: `#/nodes?q=${encodeURIComponent(word('bmc', bmc.address))}`}, bmc.address),
-    bmc.left_alone ? [kindBadge('failed', 'left alone'), ' next try ', ago(bmc.next_try_at)] : bmc.silent_since ? [kindBadge('busy', 'silent'), ' ', lasting(bmc.silent_since)] : kindBadge('ok', 'answers'),
-    bmc.latency && h('span', {title: `${duration(bmc.latency.least_s)} to ${duration(bmc.latency.most_s)}, of the last 64 requests`}, duration(bmc.latency.median_s)), bmc.latency?.count,
-    bmc.sessions, bmc.refused_logins > 0 ? kindBadge('failed', bmc.refused_logins) : 0, ago(bmc.last_contact_at), bmc.last_error && h('span.sentence', {}, bmc.last_error, ' ', ago(bmc.last_error_at)), bmc.host,
-  ]
+// The host of an address, as rows of nodes show it: without scheme and port.
+function hostOf(address) {
+  try { return new URL(address.includes('://') ? address : `bmc://${address}`).hostname.replace(/^\[|\]$/g, '') } catch { return address }
+}
+
+const rowsOf = bmc => rowsByBmc().get(hostOf(bmc.address)) ?? []
+
+function machinesOf(bmc) {
+  const [first, ...more] = rowsOf(bmc)
+  if (!first) return h('span.muted', {}, 'none known')
+  return more.length ? h('a', {href: hrefOf(word('bmc', hostOf(bmc.address)))}, `${more.length + 1} at this host`) : h('a.clip', {href: `#/nodes/${first.uuid}`}, first.name ?? first.uuid)
 }

@@ -25,11 +25,11 @@ export async function edit(node) {
       Object.entries(TEXTS).map(([name, label]) => name === 'description' ? field(label, h('textarea', {name, rows: 3, maxLength: 4096}, before[name]), 'other operators read it') : input(name, label)),
       input('traits', 'Traits', 'CUSTOM_… and standard ones, with spaces between'),
       await driverFields(node.driver, info),
-      h('details', {}, h('summary', {}, 'Properties'), Object.keys(properties).map(key => input(`properties.${key}`, key)), input('property', 'One more', 'key=value')),
+      h('details', {}, h('summary', {}, 'Properties'), Object.keys(properties).map(key => input(`properties.${key}`, key)), input('property', 'New property', 'key=value')),
     ],
     preview: form => {
       const changes = changesOf(form, before)
-      return changes.length ? [plainTable(['Changes', 'Now', 'Then'], changes.map(({name, was, text}) => [name.replace('info.', 'driver_info/').replace('properties.', 'properties/'), was || '–', text || '–'].map((cell, column) => column && isSecret(name) ? '******' : cell))),
+      return changes.length ? [plainTable(['Field', 'Present value', 'New value'], changes.map(({name, was, text}) => [name.replace('info.', 'driver_info/').replace('properties.', 'properties/'), was || '–', text || '–'].map((cell, column) => column && isSecret(name) ? '******' : cell))),
         copyable(commandOf(node, changes))] : h('p.muted', {}, 'Nothing is changed yet.')
     },
     order: form => send(node, changesOf(form, before)),

@@ -27,13 +27,13 @@ export async function page({root, query, signal}) {
   const table = makeTable({label: 'Events', keyOf: event => event.id, columns: [
     {key: 'at', label: 'When', width: '6.5rem', cell: event => ago(event.at)},
     {key: 'type', label: 'Event', width: 'minmax(11rem, 1fr)', cell: event => h('span.clip', {title: event.event_type}, event.level === 'error' && h('span.k-failed.sign', {title: 'error'}, '✕'), event.event_type.replace('baremetal.', ''))},
-    {key: 'object', label: 'Of', width: 'minmax(7rem, .8fr)', cell: event => h('span.clip', {}, linkOf(event))},
-    {key: 'facts', label: 'Facts', width: 'minmax(0, 2fr)', cell: event => h('code.clip', {title: JSON.stringify(event.facts)}, brief(event.facts))},
+    {key: 'object', label: 'Object', width: 'minmax(7rem, .8fr)', cell: event => h('span.clip', {}, linkOf(event))},
+    {key: 'facts', label: 'Details', width: 'minmax(0, 2fr)', cell: event => h('code.clip', {title: JSON.stringify(event.facts)}, brief(event.facts))},
   ]})
   const type = h('input', {type: 'search', value: view.type, placeholder: 'all', ariaLabel: 'Type of event', list: 'types', onchange: () => change({type: type.value.trim()})})
   const words = h('input', {type: 'search', value: view.words, placeholder: 'name, UUID, request, error', ariaLabel: 'Words in the event', oninput: () => change({words: words.value})})
-  replace(root, h('h1', {}, 'Events'), h('div.row.tools', {}, h('label', {}, 'Type ', type), h('datalist', {id: 'types'}, TYPES.map(each => h('option', {value: each}))), h('label', {}, 'With ', words),
-    h('label', {}, h('input', {type: 'checkbox', checked: view.errors, onchange: event => change({errors: event.target.checked})}), ' errors only'),
+  replace(root, h('h1', {}, 'Events'), h('div.row.tools', {}, h('label', {}, 'Type ', type), h('datalist', {id: 'types'}, TYPES.map(each => h('option', {value: each}))), h('label', {}, 'Words ', words),
+    h('label', {}, h('input', {type: 'checkbox', checked: view.errors, onchange: event => change({errors: event.target.checked})}), ' Errors only'),
     h('button', {'aria-pressed': 'false', onclick: pause}, 'Pause'), count), note, table.element)
 
   function change(part) {

@@ -28,6 +28,7 @@ export const KEYS = {
 const plain = text => text.replace(/"((?:[^"\\]|\\.)*)"?/g, (_, inner) => inner.replace(/\\(.)/g, '$1'))
 const quoted = text => /^[^\s",\\]+$/.test(text) ? text : `"${text.replace(/["\\]/g, '\\$&')}"`
 export const word = (key, value) => `${key}:${quoted(value ?? '')}`
+export const hrefOf = text => `#/nodes?q=${encodeURIComponent(text).replaceAll('%3A', ':')}`
 
 // What a value of a key says of a row; undefined where it says nothing.
 function predicate(key, value) {

@@ -18,7 +18,7 @@ const COLUMNS = {
   power_state: ['Power', row => power(row), '6rem'],
   cause: ['Cause', row => h('span.clip', {title: row.cause ?? ''}, row.maintenance && h('span.tag', {}, 'maintenance'), row.cause ?? ''), 'minmax(10rem, 2fr)'],
   resource_class: ['Class', row => row.resource_class ?? '–', 'minmax(5rem, .6fr)'],
-  rack: ['Rack', row => row.rack === null ? '–' : h('a', {href: hrefOf(filters.word('rack', row.rack))}, row.rack), 'minmax(5rem, .5fr)'],
+  rack: ['Rack', row => row.rack === null ? '–' : h('a', {href: filters.hrefOf(filters.word('rack', row.rack))}, row.rack), 'minmax(5rem, .5fr)'],
   slot: ['Slot', row => row.slot ?? '–', '4rem'],
   health: ['Health', row => row.health ? kindBadge(COLOURS.health.kindOf(row), row.health) : '–', '6rem'],
   conductor: ['Conductor', row => row.conductor ?? '–', 'minmax(6rem, .6fr)'],
@@ -33,7 +33,6 @@ const VIEWS = 'bloomery.views', DAY_MS = 86400000
 const MOST_CLASSES = 4
 const CLOCK_MS = 15000  // rows come into `since:` by time alone
 const narrow = matchMedia('(max-width: 640px)')
-const hrefOf = q => `#/nodes?q=${encodeURIComponent(q)}`
 const sinceOf = row => Date.parse(row.provision_updated_at ?? row.updated_at)
 
 // Until all nodes are listed, a count is the least that there can be.
@@ -133,7 +132,7 @@ export async function page({root, query, signal}) {
 
   // A link that filters in place; with a key held, the browser opens it elsewhere.
   function filterLink(selector, q, ...content) {
-    return h(selector, {href: hrefOf(q), 'data-key': q, 'aria-current': view.q === q ? 'true' : undefined, onclick: event => {
+    return h(selector, {href: filters.hrefOf(q), 'data-key': q, 'aria-current': view.q === q ? 'true' : undefined, onclick: event => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return
       event.preventDefault()
       change({q: view.q === q ? '' : q})

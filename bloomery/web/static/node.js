@@ -6,7 +6,7 @@ import {makeConsole} from './console.js'
 import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {edit} from './edit.js'
-import {word} from './filter.js'
+import {hrefOf, word} from './filter.js'
 import {badge, kindBadge, label} from './states.js'
 import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
@@ -43,7 +43,7 @@ export async function page({root, params, query, signal}) {
   function drawHead() {
     const {node} = view, row = rows.get(node.uuid)
     view.row = row
-    replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), node.properties?.rack && [' / ', h('a', {href: `#/nodes?q=${encodeURIComponent(word('rack', String(node.properties.rack)))}`}, node.properties.rack)]),
+    replace(head, h('p.path', {}, h('a', {href: '#/nodes'}, 'Fleet'), node.properties?.rack && [' / ', h('a', {href: hrefOf(word('rack', String(node.properties.rack)))}, node.properties.rack)]),
       h('div.row.title', {}, h('h1', {}, node.name ?? node.uuid), badge(node.provision_state, node.target_provision_state),
         h('span.tag', {}, node.power_state ?? 'power unknown', node.target_power_state && ` → ${node.target_power_state}`),
         node.maintenance && h('span.tag.warn', {}, 'maintenance'), node.fault && h('span.tag.warn', {}, node.fault), node.protected && h('span.tag', {}, 'protected'), node.retired && h('span.tag', {}, 'retired'),
@@ -139,7 +139,7 @@ export async function page({root, params, query, signal}) {
       children?.length > 0 && card('Child nodes', plainTable(['Name', 'State', 'Power', 'Product', 'Serial', 'Firmware'], children.map((child, index) => [h('a', {href: `#/nodes/${child.uuid}`}, child.name ?? child.uuid), badge(child.provision_state), child.power_state,
         parts[index][0]?.system_vendor?.product_name, parts[index][0]?.system_vendor?.serial_number, (parts[index][1] ?? []).map(each => `${each.component} ${each.current_version}`).join(', ')]))),
       card('Log of the BMC', bmcLog()),
-      firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'At first'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
+      firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'First version'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
       Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),
       traits?.length > 0 && card('Traits', h('p', {}, traits.map(each => h('span.tag', {}, each)))),
       bios?.length > 0 && card('BIOS settings', h('div', {}, h('input', {type: 'search', ariaLabel: 'Search BIOS settings', placeholder: 'Search settings', oninput: event => { view.filter = event.target.value.toLowerCase(); drawSettings() }}), settings)))
@@ -165,7 +165,7 @@ export async function page({root, params, query, signal}) {
 
   async function events() {
     const {events: list} = await get(`ext/v1/events?order=desc&limit=100&node=${encodeURIComponent(view.node.uuid)}`, signal)
-    return plainTable(['When', 'Event', 'Facts'], list.map(each => [ago(each.at), each.event_type.replace('baremetal.', ''), h('code.clip', {}, JSON.stringify(each.facts))]), empty('No events are kept of this node.'))
+    return plainTable(['When', 'Event', 'Details'], list.map(each => [ago(each.at), each.event_type.replace('baremetal.', ''), h('code.clip', {}, JSON.stringify(each.facts))]), empty('No events are kept of this node.'))
   }
 
   async function json() {

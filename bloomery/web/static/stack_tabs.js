@@ -55,7 +55,7 @@ export async function events({path, signal}) {
 // What each create and update did; one click plans the way back.
 export async function history({path, stack, signal}) {
   const {revisions} = await get(stacksExt(`stacks/${stack.id}/revisions`), signal)
-  return plainTable(['Revision', 'Status', 'When', 'By', 'Did', ''], revisions.map(each => [
+  return plainTable(['Revision', 'Status', 'When', 'User', 'Changes', ''], revisions.map(each => [
     `${each.revision}${each.is_current ? ' (current)' : ''}`, statusBadge(each.state), ago(each.began_at), each.user, h('span.sentence', {}, did(each)),
     !each.is_current && each.has_template && h('button', {disabled: !may('stacks:update'), onclick: () => attempt(() => goBack(path, stack, each.revision))}, 'Plan the way back')]), empty('No revisions yet.'))
 }

@@ -7,7 +7,7 @@ import {h, replace} from './dom.js'
 export function stepsField(node, phase, required = false) {
   const value = h('textarea', {name: `${phase}_steps`, rows: 5, oninput: check, ariaLabel: 'Steps as JSON', placeholder: '[{"interface": "deploy", "step": "erase_devices", "args": {}}]'})
   const list = h('ol.steps'), choice = h('select', {ariaLabel: 'Step to add', onchange: add}), note = h('small')
-  const element = h('fieldset.steps-field', {}, h('legend', {}, 'Steps'), list, choice, note, h('details', {}, h('summary', {}, 'as JSON'), value))
+  const element = h('fieldset.steps-field', {}, h('legend', {}, 'Steps'), list, choice, note, h('details', {}, h('summary', {}, 'As JSON'), value))
   let offered = [], chosen = []
   choice.hidden = true
 

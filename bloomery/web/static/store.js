@@ -23,7 +23,11 @@ let loading = null, conductors = null
 const stale = new Set()
 let reading = 0
 
-const changed = () => fleet.dispatchEvent(new Event('change'))
+let byBmc = null
+const changed = () => { byBmc = null; fleet.dispatchEvent(new Event('change')) }
+
+// The rows by the host of their BMC, made anew after a change.
+export const rowsByBmc = () => byBmc ??= Map.groupBy(rows.values(), row => row.bmc_address)
 
 export function load() {
   loading ??= list().finally(() => { loading = null })
