@@ -181,11 +181,21 @@ class Connections:
                 rests = self._is_accepting and not self._all  # no time-out to check
                 look_s = SWEEP_S if self._stop_at is None else STOP_LOOK_S
                 for fd, _event in self._poll.poll(None if rests else look_s):
-                    self._handle_event(fd)
+                    if fd == self._bell:
+                        os.eventfd_read(fd)
+                    elif fd == self._listener.fileno():
+                        self._accept()
+                    elif (connection := self._all.get(fd)) is not None:
+                        self._guarded(connection, self._serve)
                 now = time.monotonic()
                 if now - self._swept_at >= SWEEP_S:
                     self._swept_at = now
-                    self._sweep(now)
+                    for each in list(self._all.values()):
+                        if each.stream is not None:
+                            each.stream.beat()
+                    for each in list(self._all.values()):
+                        if _is_late(each, now):
+                            self._guarded(each, functools.partial(self._end_late, now))
                 self._accept_again()
             except Exception:
                 LOG.exception("connections are served on after an unexpected fault")
@@ -203,14 +213,6 @@ class Connections:
         if self._stop_at is None:
             self._stop_at = time.monotonic()
         self.wake()
-
-    def _handle_event(self, fd: int) -> None:
-        if fd == self._bell:
-            os.eventfd_read(fd)
-        elif fd == self._listener.fileno():
-            self._accept()
-        elif (connection := self._all.get(fd)) is not None:
-            self._guarded(connection, self._serve)
 
     def _guarded(self, connection: Connection, step: Callable[[Connection], None]) -> None:
         try:
@@ -446,11 +448,8 @@ class Connections:
         deadline = time.monotonic() + self.limits.write_s if to_write else math.inf
         self._arm(connection, State.STREAMING, _OUT | _IN if to_write else _IN, deadline)
 
-    def hang_up_stream(self, connection: Connection) -> None:
-        self._close(connection)
-
     def abandon(self, connection: Connection) -> None:
-        """Close a connection whose first message cannot be answered."""
+        """Close the connection of a stream, or one whose first message cannot be answered."""
         self._close(connection)
 
     def _send_on(self, connection: Connection) -> None:
@@ -515,15 +514,6 @@ class Connections:
         else:
             connection.stream.close()
 
-    def _sweep(self, now: float) -> None:
-        """Close connections whose deadline is over."""
-        for connection in list(self._all.values()):
-            if connection.stream is not None:
-                connection.stream.beat()
-        for connection in list(self._all.values()):
-            if _is_late(connection, now):
-                self._guarded(connection, functools.partial(self._end_late, now))
-
     def _end_late(self, now: float, connection: Connection) -> None:
         """Close a connection, or answer its incomplete request with 408."""
         if connection.state is State.READING and connection.reader.is_within:
@@ -555,7 +545,7 @@ class _Wire:
         self._connections.await_turn(self._connection, to_write=to_write)
 
     def hang_up(self) -> None:
-        self._connections.hang_up_stream(self._connection)
+        self._connections.abandon(self._connection)
 
 
 def _is_late(connection: Connection, now: float) -> bool:

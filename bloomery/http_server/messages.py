@@ -192,7 +192,6 @@ class Reader:
         self._raw_size += len(data)
         try:
             self._parser.feed_data(data)
-            self._check_framing()
         except httptools.HttpParserUpgrade:
             self._end()  # no other protocol is supported: the request is answered as it is
         except httptools.HttpParserCallbackError as exc:
@@ -208,8 +207,13 @@ class Reader:
                 self._fail(Refusal(405, f"Allowed here: {METHODS}", METHODS))
             else:
                 self._fail(Refusal(400, f"This is no HTTP request: {exc}"))
-        except Refused as exc:
-            self._fail(exc.refusal)
+        else:
+            message = self._message
+            if message is not None and not message.has_head:
+                if self._raw_size > MAX_HEADER_BYTES + _BETWEEN * MAX_HEADERS:
+                    self.refuse(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes")
+            elif message is not None and self._raw_size > 2 * UNASKED + _FRAMING * message.size:
+                self.refuse(400, "the chunks of the body are hardly more than their frames")
 
     def refuse(self, status: int, text: str) -> None:
         """Refuse the incomplete request, for a reason outside of it."""
@@ -232,17 +236,6 @@ class Reader:
         last.refuse(refusal)
         self._end()
         return None
-
-    def _check_framing(self) -> None:
-        """Refuse endless heads, and bodies that are hardly more than the frames of chunks."""
-        message = self._message
-        if message is None:
-            return
-        if not message.has_head:
-            if self._raw_size > MAX_HEADER_BYTES + _BETWEEN * MAX_HEADERS:
-                raise Refused(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes")
-        elif self._raw_size > 2 * UNASKED + _FRAMING * message.size:
-            raise Refused(400, "the chunks of the body are hardly more than their frames")
 
     # ------------------------------------------------------------------- what the parser calls
 
@@ -272,7 +265,37 @@ class Reader:
         message.method = self._parser.get_method().decode()
         message.version = self._parser.get_http_version()
         message.keep_alive = self._parser.should_keep_alive()
-        _check_head(message)
+        if message.version not in _VERSIONS:
+            raise Refused(505, "HTTP/1.1 is spoken here")
+        values: dict[bytes, bytes] = dict(message.headers)
+        names = [name for name, _ in message.headers]
+        if names.count(b"host") != 1 and (message.version == "1.1" or b"host" in values):
+            raise Refused(400, "HTTP/1.1 wants one header Host")
+        target = message.target
+        absolute = _ABSOLUTE.fullmatch(target)
+        if target == b"*" and message.method == "OPTIONS":
+            pass
+        elif absolute is not None:  # replaces the header Host (RFC 9112, 3.2.2)
+            host, path = absolute.groups()
+            message.target = path if path.startswith(b"/") else b"/" + path
+            message.headers = [each for each in message.headers if each[0] != b"host"]
+            message.headers.append((b"host", host))
+        elif not target.startswith(b"/") or b"#" in target:
+            raise Refused(400, "the address asked for must be a path, as /v1/nodes, or a URL")
+        encoding = values.get(b"transfer-encoding")
+        if encoding is not None:
+            if b"content-length" in values or message.version == "1.0":
+                raise Refused(
+                    400, "a chunked body cannot have a Content-Length, nor be of HTTP/1.0"
+                )
+            if encoding.strip().lower() != b"chunked" or names.count(b"transfer-encoding") > 1:
+                raise Refused(501, "the only Transfer-Encoding that is known here is chunked")
+            message.is_chunked = True
+        message.length = int(values.get(b"content-length", b"0"))
+        asks = values.get(b"expect", b"").lower() == b"100-continue"
+        message.asks_first = (
+            asks and message.version == "1.1" and (message.length > 0 or encoding is not None)
+        )
         message.has_head = True
         self._raw_size = 0
 
@@ -295,36 +318,3 @@ class Reader:
         self._head_size += len(part)
         if self._head_size > MAX_HEADER_BYTES:
             raise Refused(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes")
-
-
-def _check_head(message: Message) -> None:
-    """Store the path, and what the headers declare of the body.  Raises Refused."""
-    if message.version not in _VERSIONS:
-        raise Refused(505, "HTTP/1.1 is spoken here")
-    values: dict[bytes, bytes] = dict(message.headers)
-    names = [name for name, _ in message.headers]
-    if names.count(b"host") != 1 and (message.version == "1.1" or b"host" in values):
-        raise Refused(400, "HTTP/1.1 wants one header Host")
-    target = message.target
-    absolute = _ABSOLUTE.fullmatch(target)
-    if target == b"*" and message.method == "OPTIONS":
-        pass
-    elif absolute is not None:  # replaces the header Host (RFC 9112, 3.2.2)
-        host, path = absolute.groups()
-        message.target = path if path.startswith(b"/") else b"/" + path
-        message.headers = [each for each in message.headers if each[0] != b"host"]
-        message.headers.append((b"host", host))
-    elif not target.startswith(b"/") or b"#" in target:
-        raise Refused(400, "the address asked for must be a path, as /v1/nodes, or a URL")
-    encoding = values.get(b"transfer-encoding")
-    if encoding is not None:
-        if b"content-length" in values or message.version == "1.0":
-            raise Refused(400, "a chunked body cannot have a Content-Length, nor be of HTTP/1.0")
-        if encoding.strip().lower() != b"chunked" or names.count(b"transfer-encoding") > 1:
-            raise Refused(501, "the only Transfer-Encoding that is known here is chunked")
-        message.is_chunked = True
-    message.length = int(values.get(b"content-length", b"0"))
-    asks = values.get(b"expect", b"").lower() == b"100-continue"
-    message.asks_first = (
-        asks and message.version == "1.1" and (message.length > 0 or encoding is not None)
-    )
