@@ -18,7 +18,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -176,13 +176,10 @@ class Keystone:
                         raise auth.Busy
                     outcome = self._pool.submit(self._verify, claim)
                     check = self._checks[proof] = login.Check(subject=proof, outcome=outcome)
-                    outcome.add_done_callback(functools.partial(self._forget_check, proof))
+                    outcome.add_done_callback(lambda _: self._checks.pop(proof, None))
         if login.DEFERRED in environ and not check.outcome.done():
             raise login.Deferred(check)
         return replace(request, **check.outcome.result().facts)
-
-    def _forget_check(self, proof: bytes, _outcome: Future[Any]) -> None:
-        self._checks.pop(proof, None)
 
     def _verify(self, claim: Mapping[str, Any]) -> Caller:
         """Return the caller of the tokens.  Raises Refused, IdentityUnavailable.

@@ -81,18 +81,16 @@ def bare(status: int, text: str) -> webob.Response:
 
 
 def _wrapped(inner: Any, status: int, headers: Headers) -> webob.Response:
-    return document({"error_message": _encoded(inner)}, status, headers)
-
-
-def _encoded(inner: Any) -> str:
     try:
-        return orjson.dumps(inner).decode()
+        text = orjson.dumps(inner)
     except orjson.JSONEncodeError:  # a lone surrogate from the client
-        safe = {
-            name: value.encode(errors="replace").decode() if isinstance(value, str) else value
-            for name, value in inner.items()
-        }
-        return orjson.dumps(safe).decode()
+        text = orjson.dumps(
+            {
+                name: value.encode(errors="replace").decode() if isinstance(value, str) else value
+                for name, value in inner.items()
+            }
+        )
+    return document({"error_message": text.decode()}, status, headers)
 
 
 def retry_after(error: Exception, client: str) -> list[tuple[str, str]]:

@@ -163,27 +163,22 @@ class Pulse:
                 is_last = self._is_stopping
                 if not is_last:  # what is called meanwhile waits for the next loop
                     self._loop, self._asked_at = asyncio.new_event_loop(), None
-            self._end(loop)
+                looks, self._looks = self._looks, {}
+            for uuid, kept in looks.items():  # their connections belong to the loop
+                try:
+                    kept.look.close()
+                except Exception as exc:  # noqa: BLE001  one look must not keep the others open
+                    LOG.warning("node %s: its look is not closed: %s", uuid, secrets.brief(exc))
+            for task in (tasks := asyncio.all_tasks(loop)):
+                task.cancel()
+            with contextlib.suppress(Exception):
+                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.close()
             if is_last:
                 return
             time.sleep(_RESTART_S)
             for lane in self.lanes:
                 lane.begin_anew()
-
-    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel the polls of a loop, and close its looks: their connections belong to it."""
-        with self._mutex:
-            looks, self._looks = self._looks, {}
-        for uuid, kept in looks.items():
-            try:
-                kept.look.close()
-            except Exception as exc:  # noqa: BLE001  one look must not keep the others open
-                LOG.warning("node %s: its look is not closed: %s", uuid, secrets.brief(exc))
-        for task in (tasks := asyncio.all_tasks(loop)):
-            task.cancel()
-        with contextlib.suppress(Exception):
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        loop.close()
 
 
 class Lane:

@@ -176,19 +176,15 @@ def _of_ipmi(kind: str, fields: Mapping[str, Any]) -> Iterator[_Reading]:
         if naming.is_number or len(parts) > 1:
             return
         value = float(parts[0] != "0h")
-    label = _ipmi_label(kind.lower(), str(fields.get("Sensor ID", "")))
+    # the sensor's name without numbers: temp for "Temp 2 (0x2)"
+    label = str(fields.get("Sensor ID", "")).partition("(")[0].lower()
+    numbers, rest = (r"fan\d*[a-z]*", "fan") if kind.lower() == "fan" else (r"\d+", "")
+    label = "_".join(re.sub(numbers, rest, label).split())
+    if kind.lower() == "memory" and "mem" not in label:
+        label = f"memory_{label}"
     unit = reading.rsplit(maxsplit=1)[-1].lower() if kind == "Fan" and " " in reading else ""
     name = _plain("_".join(part for part in (label + naming.suffix, unit) if part))
     yield _Reading(
         naming.prefix + name, fields.get("Entity ID"), fields.get("Sensor ID"), value,
         fields.get("Status"),
     )  # fmt: skip
-
-
-def _ipmi_label(kind: str, sensor: str) -> str:
-    """Return the sensor's name without numbers: temp for "Temp 2 (0x2)"."""
-    name = sensor.partition("(")[0].lower()
-    if kind == "fan":
-        return "_".join(re.sub(r"fan\d*[a-z]*", "fan", name).split())
-    label = "_".join(re.sub(r"\d+", "", name).split())
-    return f"memory_{label}" if kind == "memory" and "mem" not in label else label

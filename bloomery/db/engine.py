@@ -13,7 +13,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,12 +93,19 @@ class Database:
         self.url = parse_url(url)
         self.backend = self.url.get_backend_name()
         self.is_sqlite = self.backend == "sqlite"
-        with _driver_named(self.url):
+        try:
             self._edge: _SqliteEdge | ServerEdge = (
                 _SqliteEdge(self.url, self.settings, foreign_writer_timeout_s)
                 if self.is_sqlite
                 else ServerEdge(self.url, self.settings, idle_s)
             )
+        except sa.exc.NoSuchModuleError:
+            raise _unusable(f"SQLAlchemy knows no {self.url.drivername}") from None
+        except ImportError as exc:
+            what = f"the driver of {self.url.drivername} is not installed ({exc})"
+            raise _unusable(what) from None
+        except (sa.exc.ArgumentError, TypeError) as exc:
+            raise _unusable(f"{type(exc).__name__} with {self.url.drivername}") from None
 
     @property
     def refusal(self) -> Refusal | None:
@@ -194,18 +201,6 @@ def parse_url(text: str | sa.URL) -> sa.URL:
     if not driver:
         return url.set(drivername=_DRIVERS.get(backend, backend))
     return url.set(drivername=f"{backend}+{driver}")
-
-
-@contextmanager
-def _driver_named(url: sa.URL) -> Iterator[None]:
-    try:
-        yield
-    except sa.exc.NoSuchModuleError:
-        raise _unusable(f"SQLAlchemy knows no {url.drivername}") from None
-    except ImportError as exc:
-        raise _unusable(f"the driver of {url.drivername} is not installed ({exc})") from None
-    except (sa.exc.ArgumentError, TypeError) as exc:
-        raise _unusable(f"{type(exc).__name__} with {url.drivername}") from None
 
 
 def _unusable(problem: str) -> errors.CannotStart:
@@ -325,18 +320,14 @@ class _SqliteEdge:
             self._write(run_group)
         except BaseException as exc:  # noqa: BLE001  its thread raises it
             first.fail(exc)
-            if len(group) > 1:
-                self._run_apart(group)
+            for transaction in group if len(group) > 1 else ():
+                try:
+                    self._write(transaction.run)
+                except BaseException as failure:  # noqa: BLE001  its thread raises it
+                    transaction.fail(failure)
         finally:
             for transaction in group[1:]:
                 transaction.finish()
-
-    def _run_apart(self, group: Sequence[_Transaction]) -> None:
-        for transaction in group:
-            try:
-                self._write(transaction.run)
-            except BaseException as exc:  # noqa: BLE001  its thread raises it
-                transaction.fail(exc)
 
     def _run_in_savepoint(self, conn: sa.Connection, transaction: _Transaction) -> None:
         """Run a transaction after others that are not committed yet; its failure is its own."""
@@ -405,14 +396,18 @@ class _SqliteEdge:
                 )
             return result
 
-        with self._turn(), self.read() as conn:
-            conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
-            try:
-                result = self._run(conn, work_and_check)
-                conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
-            finally:
-                conn.exec_driver_sql("PRAGMA foreign_keys=ON")
-            return result
+        self._enter()
+        try:
+            with self.read() as conn:
+                conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
+                try:
+                    result = self._run(conn, work_and_check)
+                    conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+                finally:
+                    conn.exec_driver_sql("PRAGMA foreign_keys=ON")
+                return result
+        finally:
+            self._gate.leave()
 
     def close(self) -> None:
         if self._gate.enter(_CLOSE_S):  # a running writer keeps the connection
@@ -424,14 +419,6 @@ class _SqliteEdge:
         while self._readers:
             self._readers.pop().close()
         self.engine.dispose()
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        self._enter()
-        try:
-            yield
-        finally:
-            self._gate.leave()
 
     def _enter(self, turn: Turn | None = None) -> None:
         if not self._gate.enter(self._settings.write_timeout, turn):

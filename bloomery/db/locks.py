@@ -164,7 +164,15 @@ def update_guarded(
     try:
         is_done = _change(conn, guard, values, former_info)
         if not is_done and former_info is not None:
-            token = _add_token(conn, guard, values)
+            query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
+            text = conn.execute(query.with_for_update()).scalar_one_or_none()
+            stored = rows.load(text) if text else {}
+            token = stored.get(nodes.AGENT_TOKEN)
+            if token is not None:
+                keys = (nodes.AGENT_TOKEN, agents.TOKEN_TAKER)
+                of_token = {key: stored[key] for key in keys if key in stored}
+                info = rows.load(values["driver_internal_info"]) | of_token
+                values["driver_internal_info"] = rows.dump(info)
             is_done = _change(conn, guard, values, None)
     except sa.exc.IntegrityError as exc:
         nodes.raise_named(exc, {"uuid": guard.node_uuid} | values)
@@ -213,20 +221,6 @@ def _change(conn: sa.Connection, guard: Guard, values: dict[str, Any], info: str
     if info is not None:
         bound["guard_info"] = info
     return conn.execute(_guarded(tuple(values), info is not None), bound).rowcount
-
-
-def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any | None:
-    """Add the agent token to the values; None: the node has none."""
-    query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
-    text = conn.execute(query.with_for_update()).scalar_one_or_none()
-    stored = rows.load(text) if text else {}
-    token = stored.get(nodes.AGENT_TOKEN)
-    if token is not None:
-        keys = (nodes.AGENT_TOKEN, agents.TOKEN_TAKER)
-        of_token = {key: stored[key] for key in keys if key in stored}
-        info = rows.load(values["driver_internal_info"]) | of_token
-        values["driver_internal_info"] = rows.dump(info)
-    return token
 
 
 def list_holders(conn: sa.Connection) -> list[str]:

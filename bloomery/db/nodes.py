@@ -427,7 +427,8 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
         conditions.append(_T.parent_node.is_(None))
     statement = _select(conn.dialect, query.columns).where(*conditions)
     statement = pagination.keyset(
-        conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
+        conn, statement, NODES, query.sort_key, query.descending, query.marker,
+        lambda marker: errors.NodeNotFound(node=marker),
         visible=visible,
     )  # fmt: skip
     if query.limit is not None:
@@ -438,10 +439,6 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
 def _visible(project: str | None) -> list[sa.ColumnElement[bool]]:
     """Return the condition that limits a list to a project's nodes."""
     return [] if project is None else [sa.or_(_T.owner == project, _T.lessee == project)]
-
-
-def _no_node(marker: str) -> errors.Failure:
-    return errors.NodeNotFound(node=marker)
 
 
 def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
@@ -467,24 +464,16 @@ def is_in(conn: sa.Connection, shares: Sequence[RingShare]) -> sa.ColumnElement[
     return sa.or_(*conditions)
 
 
-def _list_keys(
-    conn: sa.Connection, shares: Sequence[RingShare], *conditions: Any, order: Sequence[Any]
-) -> list[RingKey]:
-    query = sa.select(*_RING_KEY).where(is_in(conn, shares), *conditions).order_by(*order)
-    return [RingKey(*row) for row in conn.execute(query)]
-
-
 def list_unattended(
     conn: sa.Connection, shares: Sequence[RingShare], states: Iterable[State]
 ) -> list[RingKey]:
     """Return unreserved nodes in a transient state, the longest first."""
-    return _list_keys(
-        conn,
-        shares,
-        _T.provision_state.in_(list(states)),
-        _HELD_BY_NOBODY,
-        order=(_T.provision_updated_at, _T.id),
+    query = (
+        sa.select(*_RING_KEY)
+        .where(is_in(conn, shares), _T.provision_state.in_(list(states)), _HELD_BY_NOBODY)
+        .order_by(_T.provision_updated_at, _T.id)
     )
+    return [RingKey(*row) for row in conn.execute(query)]
 
 
 def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:

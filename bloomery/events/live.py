@@ -11,7 +11,7 @@ import itertools
 import logging
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from bloomery import errors
@@ -113,7 +113,10 @@ class LiveEvents:
                 pause_s = _RETRY_S
 
     def push_batch(self) -> bool:
-        """Push a batch to all ready listeners; return whether more events are waiting."""
+        """Push a batch to all ready listeners; return whether more events are waiting.
+
+        A listener behind the end gets a limited amount.
+        """
         with self._change:
             self._listeners = [each for each in self._listeners if not each.stream.is_closed]
             ready = [each for each in self._listeners if each.is_ready]
@@ -123,18 +126,13 @@ class LiveEvents:
                 batch = events.list_after(conn, last_id, _BATCH)
             frames = [Frames(stored) for stored in batch]
             for listener in group:
-                _feed(listener, frames)
+                was_behind, listener.is_behind = listener.is_behind, False
+                for each in frames:
+                    if was_behind and listener.stream.unsent >= _MOST_UNSENT:
+                        listener.is_behind = True
+                        break
+                    if listener.selection.takes(each.event):
+                        listener.stream.push(each.of(listener.selection))
+                    listener.last_id = each.event.id
                 listener.is_behind |= len(batch) == _BATCH
         return any(each.is_behind and each.is_ready for each in ready) and not self._stopping
-
-
-def _feed(listener: Listener, frames: Sequence[Frames]) -> None:
-    """Push to one listener; a listener behind the end gets a limited amount."""
-    was_behind, listener.is_behind = listener.is_behind, False
-    for each in frames:
-        if was_behind and listener.stream.unsent >= _MOST_UNSENT:
-            listener.is_behind = True
-            return
-        if listener.selection.takes(each.event):
-            listener.stream.push(each.of(listener.selection))
-        listener.last_id = each.event.id

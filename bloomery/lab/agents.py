@@ -32,7 +32,7 @@ from bloomery.lab.agent_server import AgentServer
 from bloomery.lab.timers import Seconds, Timers, draw
 
 if TYPE_CHECKING:  # it needs cryptography
-    from bloomery.lab.tpm import SoftwareTpm
+    pass
 
 LOG = logging.getLogger(__name__)
 _THREADS: Final = 32
@@ -224,7 +224,12 @@ class EmulatedAgent(Commands):
                 self.state = "lost"
                 return
         if self.tpm is not None and medium not in (None, "network"):
-            self._measure(self.tpm, str(medium))
+            self.tpm.reset()
+            try:
+                with urllib.request.urlopen(str(medium), timeout=_API_TIMEOUT_S) as cd:  # noqa: S310
+                    self.tpm.boot_cd(cd.read())
+            except (OSError, ValueError, http.client.HTTPException) as exc:
+                self.machine.note(f"agent: its TPM cannot measure the CD: {type(exc).__name__}")
         with self._life:
             if boot != self._boots:
                 return
@@ -234,15 +239,6 @@ class EmulatedAgent(Commands):
             self._url = self._crew.server.open(self)
             self.state = "waiting"
             self._schedule(0.0)
-
-    def _measure(self, tpm: SoftwareTpm, url: str) -> None:
-        """Let the TPM measure a CD; one that cannot be read leaves it as after power on."""
-        tpm.reset()
-        try:
-            with urllib.request.urlopen(url, timeout=_API_TIMEOUT_S) as cd:  # noqa: S310
-                tpm.boot_cd(cd.read())
-        except (OSError, ValueError, http.client.HTTPException) as exc:
-            self.machine.note(f"agent: its TPM cannot measure the CD: {type(exc).__name__}")
 
     def _schedule(self, seconds: float) -> None:
         """Schedule the next heartbeat, in place of an earlier one."""

@@ -114,20 +114,16 @@ class SerialConsole:
             self._clients.discard(client)
             client.close()
         elif self._is_up:
-            for byte in data:
-                self._echo(byte)
-
-    def _echo(self, byte: int) -> None:
-        """Echo a byte as a login does: no further back than its prompt."""
-        if byte in b"\r\n":
-            self._typed = 0
-            self._print(f"\r\n{self._system.name} login: ")
-        elif byte in _RUBOUTS:
-            self._print("\b \b" if self._typed else "")
-            self._typed -= 1 if self._typed else 0
-        elif byte >= ord(" "):
-            self._typed += 1
-            self._print(chr(byte))
+            for byte in data:  # echoed as a login does: no further back than its prompt
+                if byte in b"\r\n":
+                    self._typed = 0
+                    self._print(f"\r\n{self._system.name} login: ")
+                elif byte in _RUBOUTS:
+                    self._print("\b \b" if self._typed else "")
+                    self._typed -= 1 if self._typed else 0
+                elif byte >= ord(" "):
+                    self._typed += 1
+                    self._print(chr(byte))
 
     def _print(self, text: str) -> None:
         for client in self._clients:

@@ -168,17 +168,19 @@ def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = No
     rules = [] if verb is None else [f"baremetal:{noun.policy}:{verb}"]
     if not ctx.services.policies.enforced:
         return
-    if not noun.of_node:
-        if "owner" in noun.columns:
-            _authorize_owned(ctx, noun, ident, *rules)
-            return
+    if not noun.of_node and "owner" not in noun.columns:
         for rule in rules:
             authorize(ctx, rule)
         return
+    wanted = ("node_uuid",) if noun.of_node else ("owner", "public")
+    columns = [name for name in wanted if name in noun.columns]
     with ctx.services.db.read() as conn:
-        record = records.find_row(conn, noun, ident, ("node_uuid",))
+        record = records.find_row(conn, noun, ident, columns)
     if record is None:
         raise noun.missing(ident)
+    if not noun.of_node:  # public ones are readable for all
+        _authorize_owned_row(ctx, noun, record, ident, *rules)
+        return
     node = lookup.row(ctx, record.node_uuid, lookup.OWNED)
     authorize_part(ctx, node, noun.missing(ident), *rules)
 
@@ -197,16 +199,6 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
     targets = [node_target(node) for node in nodes if node is not None]
     for target in targets or [{}]:
         authorize(ctx, rule, target)
-
-
-def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
-    """As ``authorize_record``, for records of a project; public ones are readable for all."""
-    columns = [name for name in ("owner", "public") if name in noun.columns]
-    with ctx.services.db.read() as conn:
-        record = records.find_row(conn, noun, ident, columns)
-    if record is None:
-        raise noun.missing(ident)
-    _authorize_owned_row(ctx, noun, record, ident, *rules)
 
 
 def _authorize_owned_row(ctx: Context, noun: Noun, record: Any, ident: str, *rules: str) -> None:

@@ -39,9 +39,10 @@ class Call:
     arguments: Mapping[str, Any]
 
     def packed(self) -> dict[str, Any]:
+        context = {name: getattr(self.request, name) for name in _CONTEXT}
         return {
             "method": self.method, "version": self.version, "call_id": self.call_id,
-            "host": self.host, "context": packed_request(self.request),
+            "host": self.host, "context": context,
             "arguments": dict(self.arguments),
         }  # fmt: skip
 
@@ -58,10 +59,6 @@ def read_call(message: Mapping[str, Any]) -> Call:
     if not isinstance(arguments, Mapping):
         raise errors.CallMalformed(reason="arguments is no object")
     return Call(request=read_request(message.get("context")), arguments=arguments, **texts)
-
-
-def packed_request(request: Request) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in _CONTEXT}
 
 
 def read_request(context: object) -> Request:

@@ -103,7 +103,12 @@ class Application:
 
     def _response(self, parking: Parking, environ: dict[str, Any]) -> webob.Response:
         """Return the answer, also for errors."""
-        url = self._url(environ)
+        conf, mount = self._services.conf, environ.get(middleware.MOUNT)
+        above = conf.api.public_endpoint  # of the API that this one is mounted in
+        below = above and above.rstrip("/") + (mount or "")
+        url = middleware.base_url(
+            conf.orchestration.public_endpoint if mount is None else below, environ
+        )
         try:
             return self._answer(parking, environ, url)
         except OtherVersion:
@@ -136,14 +141,6 @@ class Application:
             raise
         except Exception as exc:  # noqa: BLE001  a bug of ours is answered and logged
             return replies.failure(exc, environ.get("HTTP_USER_AGENT", ""))
-
-    def _url(self, environ: dict[str, Any]) -> str:
-        """Return the URL of this API, below that of the API that it is mounted in where it is."""
-        conf, mount = self._services.conf, environ.get(middleware.MOUNT)
-        endpoint = conf.orchestration.public_endpoint
-        if mount is not None:
-            endpoint = conf.api.public_endpoint and conf.api.public_endpoint.rstrip("/") + mount
-        return middleware.base_url(endpoint, environ)
 
     def _answer(self, parking: Parking, environ: dict[str, Any], url: str) -> webob.Response:
         refusal = self._browsers.refusal(environ.get("HTTP_HOST"), environ.get("HTTP_ORIGIN"))

@@ -82,8 +82,15 @@ class Serializer:
     def _derived(self, row: Sequence[Any], uuid: str) -> Json:
         """Return the values that the database does not print."""
         at, derived = self._projection.at, dict[str, Any]()
+        sealer = self._context.services.sealer
         for name in self._projection.derived:
-            derived[name] = self._value(name, row[at[name]])
+            derived[name] = stored = row[at[name]]
+            if name == "provision_state":
+                derived[name] = _state(stored, self._version)
+            elif name in self._bare and sealer:  # without a key, secrets cannot be unsealed
+                derived[name] = sealer.open(orjson.loads(stored))
+            elif name in model.OBJECTS:
+                derived[name] = projection.masked(name, stored)
         if "traits" in at:
             joined = row[at["traits"]]
             derived["traits"] = sorted(joined.split(",")) if joined else []
@@ -96,17 +103,6 @@ class Serializer:
                     text = projection.redaction(f"baremetal:node:get:{name}")
                     derived[name] = {"content": text} if name in model.OBJECTS else text
         return derived
-
-    def _value(self, name: str, stored: Any) -> Any:
-        """Return the value of a field that depends on the caller's rights or version."""
-        if name == "provision_state":
-            return _state(stored, self._version)
-        sealer = self._context.services.sealer
-        if name in self._bare and sealer:  # without a key, secrets cannot be unsealed
-            return sealer.open(orjson.loads(stored))
-        if name in model.OBJECTS:
-            return projection.masked(name, stored)
-        return stored
 
 
 @functools.lru_cache(maxsize=projection.MAX_PROJECTIONS)

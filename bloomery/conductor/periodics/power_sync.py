@@ -229,18 +229,15 @@ class PowerSync:
         elif actual == node.power_state:
             self._failures.pop(node.uuid, None)
             self._note_health(task)
-            self._forget_error(task)
+            # the history has the error, and the node's state is not about it
+            has_history = self._runtime.conf.conductor.node_history
+            if node.last_error is not None and has_history and _may_forget(node):
+                task.upgrade_lock(purpose="power sync", retry=False)
+                task.node.last_error = None
+                task.save()
         elif actual is not None:
             self._differs(task, actual, count)
         self._pulse.renew(task)
-
-    def _forget_error(self, task: TaskManager) -> None:
-        """Clear last_error if the history has it, unless the node's state is about the error."""
-        node, has_history = task.node, self._runtime.conf.conductor.node_history
-        if node.last_error is not None and has_history and _may_forget(node):
-            task.upgrade_lock(purpose="power sync", retry=False)
-            task.node.last_error = None
-            task.save()
 
     def _note_health(self, task: TaskManager) -> None:
         """Record a change of the machine's health, in the row and in the history.

@@ -102,7 +102,15 @@ class SendSensors:
             LOG.warning("node %s: no sensor data: %s", uuid, secrets.brief(exc))
         else:
             self._failed.discard(uuid)
-            self._show(row, data)
+            chosen = {
+                kind: readings
+                for kind, readings in data.items()
+                if readings and self._types & {"all", kind.lower()}
+            }
+            read_at = datetime.now(UTC)
+            self._runtime.sensors.put(row, chosen, read_at)
+            if chosen:
+                self._runtime.send_sensors(row.key.driver, message(row, chosen, read_at))
             leaks = sensor_board.list_leaks(data)
             if leaks or row.has_leaks:
                 await self._lane.in_worker(self._note_leaks, uuid, leaks)
@@ -141,17 +149,6 @@ class SendSensors:
             task.save(entry, *entries)
             board = self._runtime.sensors
             board.leaking = board.leaking | {uuid} if leaks else board.leaking - {uuid}
-
-    def _show(self, row: SensorRow, data: Json) -> None:
-        chosen = {
-            kind: readings
-            for kind, readings in data.items()
-            if readings and self._types & {"all", kind.lower()}
-        }
-        read_at = datetime.now(UTC)
-        self._runtime.sensors.put(row, chosen, read_at)
-        if chosen:
-            self._runtime.send_sensors(row.key.driver, message(row, chosen, read_at))
 
 
 def message(row: SensorRow, data: Json, read_at: datetime) -> Json:

@@ -18,7 +18,7 @@ from bloomery.lab.routing import (
     route,
     stamp,
 )
-from bloomery.lab.system import LogEntry, System
+from bloomery.lab.system import System
 
 _PAGE: Final = 50
 _OF: Final = "/(Systems|Managers)/*/LogServices"
@@ -69,17 +69,13 @@ def list_entries(bmc: SimulatedBmc, ask: Ask, resource: str, ident: str, log: st
     following = {"Members@odata.nextLink": f"{ROOT}{path}?$skip={skip + _PAGE}"}
     return collection(path, "LogEntry", []) | {
         "Members@odata.count": len(entries),
-        "Members": [_entry(system, path, entry) for entry in page],
+        "Members": [{
+            "@odata.id": f"{ROOT}{path}/{entry.number}", "@odata.type": "#LogEntry.v1_9_0.LogEntry",
+            "Id": str(entry.number), "Name": f"Entry {entry.number}", "EntryType": "SEL",
+            "Created": stamp(entry.at, system.utc_offset), "Severity": entry.severity,
+            "Message": entry.message,
+        } for entry in page],
     } | (following if skip + _PAGE < len(entries) else {})  # fmt: skip
-
-
-def _entry(system: System, path: str, entry: LogEntry) -> Json:
-    return {
-        "@odata.id": f"{ROOT}{path}/{entry.number}", "@odata.type": "#LogEntry.v1_9_0.LogEntry",
-        "Id": str(entry.number), "Name": f"Entry {entry.number}", "EntryType": "SEL",
-        "Created": stamp(entry.at, system.utc_offset), "Severity": entry.severity,
-        "Message": entry.message,
-    }  # fmt: skip
 
 
 @route("POST", f"{_OF}/(Sel|AuditLog)/Actions/LogService.ClearLog")
