@@ -9,9 +9,10 @@ Each ``*`` is an argument.  An answer is a document, or a Reply with its own sta
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -67,6 +68,23 @@ def route(methods: str, pattern: str) -> Callable[[F], F]:
         return serve
 
     return take
+
+
+def route_lists(*rows: tuple[str, str, Callable[[Any], Iterable[str]]]) -> None:
+    """Serve lists, each by its pattern, the kind of its members, and a function of their names.
+
+    The function gets the machine that the pattern's ``*`` names, or the BMC without one.
+    """
+    for pattern, kind, names in rows:
+        route("GET", pattern)(functools.partial(_list, pattern, kind, names))
+
+
+def _list(
+    pattern: str, kind: str, names: Callable[[Any], Iterable[str]], bmc: SimulatedBmc, ask: Ask,
+    *idents: str,
+) -> Answer:  # fmt: skip
+    members = names(bmc.system(idents[0]) if idents else bmc)
+    return collection(pattern.replace("*", "".join(idents)), kind, list(members))
 
 
 def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:

@@ -7,13 +7,15 @@ from typing import Any, Final
 from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import checked, needed
 from bloomery.lab.resources import updates
-from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, collection, ref, route
+from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, ref, route, route_lists
 from bloomery.lab.system import BIOS, factory_bios
 
 _RULES: Final = {name: rule for name, (_, rule) in BIOS.items()}
 _TYPES: Final[dict[Any, str]] = {int: "Integer", bool: "Boolean", str: "String"}
 _REGISTRY: Final = "LabBios.1.0"
 _KEYS: Final = ["ResetAllKeysToDefault", "DeleteAllKeys", "DeletePK"]
+
+route_lists(("/Registries", "MessageRegistryFile", lambda _: [_REGISTRY]))
 
 
 @route("GET", "/Systems/*/Bios")
@@ -66,11 +68,6 @@ def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         system.queue_job("BIOS", "SYS011")
         system.bios_next = factory_bios()
     return NO_CONTENT
-
-
-@route("GET", "/Registries")
-def list_registries(bmc: SimulatedBmc, ask: Ask) -> Answer:
-    return collection("/Registries", "MessageRegistryFile", [_REGISTRY])
 
 
 @route("GET", f"/Registries/{_REGISTRY}")

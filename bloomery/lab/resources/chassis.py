@@ -14,10 +14,10 @@ from bloomery.lab.routing import (
     Answer,
     Ask,
     Json,
-    collection,
     item,
     ref,
     route,
+    route_lists,
 )
 from bloomery.lab.system import System
 
@@ -60,12 +60,6 @@ def show_card(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     }  # fmt: skip
 
 
-@route("GET", "/Chassis/*/PCIeDevices/0/PCIeFunctions")
-def list_functions(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident)
-    return collection(f"/Chassis/{ident}/PCIeDevices/0/PCIeFunctions", "PCIeFunction", ["0"])
-
-
 @route("GET", "/Chassis/*/PCIeDevices/0/PCIeFunctions/0")
 def show_function(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     bmc.system(ident)
@@ -74,12 +68,6 @@ def show_function(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Id": "0", "Name": "GPU", "VendorId": "0x10DE", "DeviceId": "0x1EB8",
         "ClassCode": "0x030200", "RevisionId": "0xA1",
     }  # fmt: skip
-
-
-@route("GET", "/Chassis/*/NetworkAdapters")
-def list_adapters(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident)
-    return collection(f"/Chassis/{ident}/NetworkAdapters", "NetworkAdapter", ["0"])
 
 
 @route("GET", "/Chassis/*/NetworkAdapters/0")
@@ -92,12 +80,6 @@ def show_adapter(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Controllers": [{"FirmwarePackageVersion": system.firmware["NIC"]}],
         "Ports": ref(f"/Chassis/{ident}/NetworkAdapters/0/Ports"),
     }  # fmt: skip
-
-
-@route("GET", "/Chassis/*/NetworkAdapters/0/Ports")
-def list_ports(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    names = [str(number) for number in range(len(bmc.system(ident).spec.macs))]
-    return collection(f"/Chassis/{ident}/NetworkAdapters/0/Ports", "Port", names)
 
 
 @route("GET", "/Chassis/*/NetworkAdapters/0/Ports/*")
@@ -155,11 +137,6 @@ def show_power(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     }  # fmt: skip
 
 
-@route("GET", "/Chassis/*/Sensors")
-def list_sensors(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    return collection(f"/Chassis/{ident}/Sensors", "Sensor", list(_sensors(bmc.system(ident))))
-
-
 @route("GET", "/Chassis/*/Sensors/*")
 def show_sensor(bmc: SimulatedBmc, ask: Ask, ident: str, name: str) -> Answer:
     sensors = _sensors(bmc.system(ident))
@@ -183,7 +160,7 @@ def show_metrics(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 @route("GET", "/Chassis/*/ThermalSubsystem")
 def show_thermal_subsystem(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    _detectors(bmc, ident)
+    _detectors(bmc.system(ident))
     path = f"/Chassis/{ident}/ThermalSubsystem"
     return {
         "@odata.type": "#ThermalSubsystem.v1_3_0.ThermalSubsystem",
@@ -194,7 +171,7 @@ def show_thermal_subsystem(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 
 @route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection")
 def show_leak_detection(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    _detectors(bmc, ident)
+    _detectors(bmc.system(ident))
     path = f"/Chassis/{ident}/ThermalSubsystem/LeakDetection"
     return {
         "@odata.type": "#LeakDetection.v1_0_1.LeakDetection",
@@ -203,15 +180,9 @@ def show_leak_detection(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     }  # fmt: skip
 
 
-@route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection/LeakDetectors")
-def list_detectors(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    path = f"/Chassis/{ident}/ThermalSubsystem/LeakDetection/LeakDetectors"
-    return collection(path, "LeakDetector", list(_detectors(bmc, ident)))
-
-
 @route("GET", "/Chassis/*/ThermalSubsystem/LeakDetection/LeakDetectors/*")
 def show_detector(bmc: SimulatedBmc, ask: Ask, ident: str, name: str) -> Answer:
-    detectors = _detectors(bmc, ident)
+    detectors = _detectors(bmc.system(ident))
     if name not in detectors:
         raise missing(name)
     return {
@@ -222,12 +193,11 @@ def show_detector(bmc: SimulatedBmc, ask: Ask, ident: str, name: str) -> Answer:
     }  # fmt: skip
 
 
-def _detectors(bmc: SimulatedBmc, ident: str) -> dict[str, str]:
+def _detectors(system: System) -> dict[str, str]:
     """Return what each leak detector says.  Raises Refusal for a machine without any."""
-    leaks = bmc.system(ident).leaks
-    if not leaks:
+    if not system.leaks:
         raise missing("LeakDetection")
-    return leaks
+    return system.leaks
 
 
 def _shelves(bmc: SimulatedBmc) -> list[str]:
@@ -246,11 +216,6 @@ def show_power_equipment(bmc: SimulatedBmc, ask: Ask) -> Answer:
         "Id": "PowerEquipment", "Name": "Power Equipment", "Status": HEALTHY,
         "PowerShelves": ref("/PowerEquipment/PowerShelves"),
     }  # fmt: skip
-
-
-@route("GET", "/PowerEquipment/PowerShelves")
-def list_shelves(bmc: SimulatedBmc, ask: Ask) -> Answer:
-    return collection("/PowerEquipment/PowerShelves", "PowerDistribution", _shelves(bmc))
 
 
 @route("GET", "/PowerEquipment/PowerShelves/*")
@@ -296,3 +261,13 @@ def _readings(system: System) -> dict[str, int]:
     if system.power == "On":
         return {"CPUTemp": 42, "IntakeTemp": 21, "Fan1": 3000, "Watts": 240}
     return {"CPUTemp": 24, "IntakeTemp": 20, "Fan1": 0, "Watts": 12}
+
+
+route_lists(
+    ("/Chassis/*/PCIeDevices/0/PCIeFunctions", "PCIeFunction", lambda _: ["0"]),
+    ("/Chassis/*/NetworkAdapters", "NetworkAdapter", lambda _: ["0"]),
+    ("/Chassis/*/NetworkAdapters/0/Ports", "Port", lambda of: map(str, range(len(of.spec.macs)))),
+    ("/Chassis/*/Sensors", "Sensor", _sensors),
+    ("/Chassis/*/ThermalSubsystem/LeakDetection/LeakDetectors", "LeakDetector", _detectors),
+    ("/PowerEquipment/PowerShelves", "PowerDistribution", _shelves),
+)

@@ -16,9 +16,9 @@ from bloomery.lab.routing import (
     Ask,
     Json,
     actions,
-    collection,
     ref,
     route,
+    route_lists,
     stamp,
 )
 from bloomery.lab.system import System
@@ -28,6 +28,8 @@ _INSERT: Final[dict[str, Rule]] = {
     "Image": str, "Inserted": bool, "WriteProtected": bool, "UserName": str, "Password": str,
     "TransferMethod": str, "TransferProtocolType": str, "MediaType": str,
 }  # fmt: skip
+
+route_lists(("/Managers/*/VirtualMedia", "VirtualMedia", lambda system: system.media))
 
 
 @route("GET", "/Managers/*")
@@ -82,12 +84,6 @@ def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     needed(checked(ask.body, {"ResetType": _RESETS}), "ResetType")
     bmc.restart(system)
     return NO_CONTENT
-
-
-@route("GET", "/Managers/*/VirtualMedia")
-def list_media(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    path = f"/Managers/{ident}/VirtualMedia"
-    return collection(path, "VirtualMedia", list(bmc.system(ident).media))
 
 
 @route("GET", "/Managers/*/VirtualMedia/*")

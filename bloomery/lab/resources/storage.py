@@ -18,16 +18,13 @@ from bloomery.lab.routing import (
     item,
     ref,
     route,
+    route_lists,
 )
 
 _LEVELS: Final = ["RAID0", "RAID1"]
 _APPLY: Final = "@Redfish.OperationApplyTime"
 
-
-@route("GET", "/Systems/*/Storage")
-def list_controllers(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident)
-    return collection(f"/Systems/{ident}/Storage", "Storage", ["1"])
+route_lists(("/Systems/*/Storage", "Storage", lambda _: ["1"]))
 
 
 @route("GET", "/Systems/*/Storage/1")

@@ -18,6 +18,7 @@ from bloomery.lab.routing import (
     item,
     ref,
     route,
+    route_lists,
 )
 from bloomery.lab.system import System
 
@@ -113,12 +114,6 @@ def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     return NO_CONTENT
 
 
-@route("GET", "/Systems/*/BootOptions")
-def list_boot_options(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    names = [reference for reference, _ in bmc.system(ident).spec.order]
-    return collection(f"/Systems/{ident}/BootOptions", "BootOption", names)
-
-
 @route("GET", "/Systems/*/BootOptions/*")
 def show_boot_option(bmc: SimulatedBmc, ask: Ask, ident: str, reference: str) -> Answer:
     options = dict(bmc.system(ident).spec.order)
@@ -138,12 +133,6 @@ def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     return NO_CONTENT
 
 
-@route("GET", "/Systems/*/Processors")
-def list_processors(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident)
-    return collection(f"/Systems/{ident}/Processors", "Processor", ["0"])
-
-
 @route("GET", "/Systems/*/Processors/0")
 def show_processor(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     cores = bmc.system(ident).spec.cpus
@@ -155,13 +144,6 @@ def show_processor(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     }  # fmt: skip
 
 
-@route("GET", "/Systems/*/EthernetInterfaces")
-def list_interfaces(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
-    count = len(bmc.system(ident).spec.macs)
-    path = f"/Systems/{ident}/EthernetInterfaces"
-    return collection(path, "EthernetInterface", [str(n) for n in range(count)])
-
-
 @route("GET", "/Systems/*/EthernetInterfaces/*")
 def show_interface(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
     mac = item(bmc.system(ident).spec.macs, number)
@@ -170,3 +152,13 @@ def show_interface(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answ
         "Id": number, "Name": f"NIC {number}", "MACAddress": mac, "PermanentMACAddress": mac,
         "SpeedMbps": 1000, "LinkStatus": "LinkUp", "Status": HEALTHY,
     }  # fmt: skip
+
+
+route_lists(
+    ("/Systems/*/BootOptions", "BootOption", lambda system: dict(system.spec.order)),
+    ("/Systems/*/Processors", "Processor", lambda _: ["0"]),
+    (
+        "/Systems/*/EthernetInterfaces", "EthernetInterface",
+        lambda system: map(str, range(len(system.spec.macs))),
+    ),
+)  # fmt: skip
