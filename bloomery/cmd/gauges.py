@@ -63,9 +63,6 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
                 counts[labels] = counts.get(labels, 0) + group.nodes
         return counts
 
-    def maintenance_by_fault() -> Readings:
-        return count_nodes(lambda each: (each.fault or _HEALTHY,) if each.maintenance else None)
-
     def webhooks_by_state() -> Readings:
         with db.read() as conn:
             states = Counter(each.state for each in webhooks.list_all(conn))
@@ -75,9 +72,6 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
         with db.read() as conn:
             lags, parked = event_cursors.measure_lags(conn), webhooks.list_parked_sinks(conn)
         return {(sink,): lag_s for sink, lag_s in lags.items() if sink not in parked}
-
-    def nodes_by_state() -> Readings:
-        return count_nodes(lambda each: (str(each.provision_state),))
 
     def stacks_by_state() -> Readings:
         with db.read() as conn:
@@ -100,17 +94,21 @@ def of_site(db: Database, ring: Ring) -> tuple[Gauge, ...]:
                 lambda: {(): 1.0}),
         Gauge("conductors", "Conductors by state; silent: without a heartbeat.", ("state",),
                 conductors_by_state),
-        Gauge("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
+        Gauge("nodes", "Nodes by provision state.", ("state",),
+                lambda: count_nodes(lambda each: (str(each.provision_state),))),
         Gauge("nodes_in_maintenance", "Nodes in maintenance by fault; none: by an operator.",
-                ("fault",), maintenance_by_fault),
+                ("fault",), lambda: count_nodes(
+                    lambda each: (each.fault or _HEALTHY,) if each.maintenance else None)),
         Gauge("webhooks", "Webhooks by state.", ("state",), webhooks_by_state),
         Gauge("event_sink_lag_seconds",
                 "Age of the oldest event that a sink has not taken; 0: it has taken all.",
                 ("sink",), sink_lags),
         Gauge("stacks", "Stacks by state, nested ones included.", ("state",), stacks_by_state),
         Gauge("stack_resources", "Resources of stacks by state.", ("state",), resources_by_state),
-        Gauge("stack_drifted", "Resources whose machines differ from them, by type.", ("type",),
-                drifted_by_type),
+        Gauge(
+            "stack_drifted", "Resources whose machines differ from them, by type.", ("type",),
+            drifted_by_type,
+        ),
     )  # fmt: skip
     return (refuses, *(each._replace(from_database=True) for each in of_rows))
 
@@ -125,26 +123,22 @@ def of_broker(calls: Client | Server) -> tuple[Gauge, ...]:
     return (
         Gauge(
             "message_broker_connected",
-            "0 while the message broker does not answer; only with a broker.",
-            (),
-            connected,
+            "0 while the message broker does not answer; only with a broker.", (), connected,
         ),
-    )
+    )  # fmt: skip
 
 
 def of_engine(engine: EngineService) -> tuple[Gauge, ...]:
     trees = engine.groups
     return (
         Gauge(
-            "stack_trees",
-            "Stacks that this process works on, waiting ones included.",
-            (),
+            "stack_trees", "Stacks that this process works on, waiting ones included.", (),
             lambda: {(): len(trees)},
         ),
         Gauge(
-            "stack_workers_busy", "Workers that work on a stack now.", (), lambda: {(): trees.busy}
+            "stack_workers_busy", "Workers that work on a stack now.", (), lambda: {(): trees.busy},
         ),
-    )
+    )  # fmt: skip
 
 
 def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
@@ -156,44 +150,34 @@ def of_conductor(conductor: ConductorService) -> tuple[AnyGauge, ...]:
         Gauge(
             "bmcs",
             "BMCs that this conductor has called: answering, silent at the last call, left alone.",
-            ("state",),
-            lambda: {(state,): float(n) for state, n in bmcs.count_by_state().items()},
+            ("state",), lambda: {(state,): float(n) for state, n in bmcs.count_by_state().items()},
         ),
         Gauge(
-            "pulse_breaks",
-            "How often the thread that looks at BMCs broke off, and began anew.",
-            (),
-            lambda: {(): float(conductor.runtime.pulse.breaks)},
+            "pulse_breaks", "How often the thread that looks at BMCs broke off, and began anew.",
+            (), lambda: {(): float(conductor.runtime.pulse.breaks)},
         ),
         Gauge(
-            "nodes_held", "Nodes that this conductor has locked.", (), lambda: {(): locks.in_use}
+            "nodes_held", "Nodes that this conductor has locked.", (), lambda: {(): locks.in_use},
         ),
         Gauge(
-            "lock_waiters", "Callers that wait for a locked node.", (), lambda: {(): locks.waiting}
+            "lock_waiters", "Callers that wait for a locked node.", (), lambda: {(): locks.waiting},
         ),
         Gauge(
-            "periodic_age_seconds",
-            "Time since the last run of a periodic began.",
-            ("periodic",),
+            "periodic_age_seconds", "Time since the last run of a periodic began.", ("periodic",),
             jobs.ages_s,
         ),
         Gauge(
-            "periodic_failing",
-            "1 where the last run of a periodic failed.",
-            ("periodic",),
+            "periodic_failing", "1 where the last run of a periodic failed.", ("periodic",),
             jobs.failing,
         ),
         Gauge(
             "periodic_lag_seconds",
-            "How late the most overdue node is, in power sync and recovery.",
-            ("periodic",),
+            "How late the most overdue node is, in power sync and recovery.", ("periodic",),
             jobs.lags_s,
         ),
         Gauge(
-            "periodic_suspects",
-            "Nodes that did not answer the last time.",
-            ("periodic",),
+            "periodic_suspects", "Nodes that did not answer the last time.", ("periodic",),
             jobs.suspects,
         ),
         SeriesGauges("Sensor of a machine.", conductor.runtime.sensors.collect),
-    )
+    )  # fmt: skip

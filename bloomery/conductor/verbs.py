@@ -11,7 +11,7 @@ first.  The flow keeps the lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -104,78 +104,51 @@ _DEPLOY_LIMIT: Final = Limit(
 )
 _UNDEPLOY_LIMIT: Final = Limit(work="unprovisioning", states=_CLEANS, option="max_concurrent_clean")
 _CLEAN_LIMIT: Final = Limit(work="cleaning", states=_CLEANS, option="max_concurrent_clean")
+_DEPLOY: Final = FlowVerb(
+    phase=deployments.DEPLOY, check=deployments.check, files=deployments.remote_files,
+    learn=deployments.choose_interface, begin=deployments.begin, steps=deployments.deploy_steps,
+    limit=_DEPLOY_LIMIT,
+)  # fmt: skip
 
 # By event (``states.VERBS``); functions act on a waiting flow.
 TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     "manage": FlowVerb(phase=enrollment.VERIFY, steps=enrollment.verify_steps),
     "inspect": FlowVerb(
-        phase=enrollment.INSPECT,
-        check=enrollment.check_inspect,
-        begin=enrollment.begin_inspect,
+        phase=enrollment.INSPECT, check=enrollment.check_inspect, begin=enrollment.begin_inspect,
         steps=enrollment.inspect_steps,
     ),
     "adopt": FlowVerb(
         phase=enrollment.ADOPT, steps=lambda _task, _arguments: [enrollment.ADOPTION]
     ),
     "provide": FlowVerb(
-        phase=cleaning.CLEAN,
-        check=cleaning.check_provide,
-        begin=cleaning.begin_automatic,
-        steps=cleaning.automatic_steps,
-        limit=_CLEAN_LIMIT,
+        phase=cleaning.CLEAN, check=cleaning.check_provide, begin=cleaning.begin_automatic,
+        steps=cleaning.automatic_steps, limit=_CLEAN_LIMIT,
     ),
     "clean": FlowVerb(
-        phase=cleaning.CLEAN,
-        check=cleaning.check,
-        begin=cleaning.begin,
-        steps=cleaning.manual_steps,
-        limit=_CLEAN_LIMIT,
-        target_state=State.MANAGEABLE,
+        phase=cleaning.CLEAN, check=cleaning.check, begin=cleaning.begin,
+        steps=cleaning.manual_steps, limit=_CLEAN_LIMIT, target_state=State.MANAGEABLE,
     ),
-    "deploy": FlowVerb(
-        phase=deployments.DEPLOY,
-        check=deployments.check,
-        files=deployments.remote_files,
-        learn=deployments.choose_interface,
-        begin=deployments.begin,
-        steps=deployments.deploy_steps,
-        limit=_DEPLOY_LIMIT,
-    ),
-    "rebuild": FlowVerb(
-        phase=deployments.DEPLOY,
-        check=deployments.check_rebuild,
-        files=deployments.remote_files,
-        learn=deployments.choose_interface,
-        begin=deployments.begin,
-        steps=deployments.deploy_steps,
-        limit=_DEPLOY_LIMIT,
-    ),
+    "deploy": _DEPLOY,
+    "rebuild": replace(_DEPLOY, check=deployments.check_rebuild),
     "delete": FlowVerb(
-        phase=deployments.UNDEPLOY,
-        check=deployments.check_undeploy,
-        steps=deployments.undeploy_steps,
-        limit=_UNDEPLOY_LIMIT,
+        phase=deployments.UNDEPLOY, check=deployments.check_undeploy,
+        steps=deployments.undeploy_steps, limit=_UNDEPLOY_LIMIT,
     ),
     "rescue": FlowVerb(
-        phase=rescue.RESCUE,
-        check=rescue.check,
-        begin=rescue.begin,
+        phase=rescue.RESCUE, check=rescue.check, begin=rescue.begin,
         steps=lambda _task, _arguments: [rescue.RESCUE_STEP],
     ),
     "unrescue": FlowVerb(
-        phase=rescue.UNRESCUE,
-        check=partial(rescue.check, action="unrescue"),
+        phase=rescue.UNRESCUE, check=partial(rescue.check, action="unrescue"),
         steps=lambda _task, _arguments: [rescue.UNRESCUE_STEP],
     ),
     "service": FlowVerb(
-        phase=servicing.SERVICE,
-        check=servicing.check,
-        begin=servicing.begin,
+        phase=servicing.SERVICE, check=servicing.check, begin=servicing.begin,
         steps=servicing.user_steps,
     ),
     "abort": flows.abort,
     "unhold": flows.unhold,
-}
+}  # fmt: skip
 _PURPOSES: Final = {"delete": "undeploy"}  # the lock's purpose, where it is not the event
 
 

@@ -62,20 +62,15 @@ def _stateless(run: Callable[[ConductorRuntime], object]) -> Callable[..., Calla
 
 TABLE: Final[tuple[Periodic, ...]] = (
     Periodic(
-        name="sync_power",
-        every_s=lambda conf: conf.conductor.sync_power_state_interval,
-        make=power_sync.PowerSync,
-        why="someone may press the power button",
+        name="sync_power", every_s=lambda conf: conf.conductor.sync_power_state_interval,
+        make=power_sync.PowerSync, why="someone may press the power button",
     ),
     Periodic(
-        name="recover_power",
-        every_s=lambda conf: conf.conductor.power_failure_recovery_interval,
-        make=power_recovery.PowerRecovery,
-        why="a BMC that was gone may be back",
+        name="recover_power", every_s=lambda conf: conf.conductor.power_failure_recovery_interval,
+        make=power_recovery.PowerRecovery, why="a BMC that was gone may be back",
     ),
     Periodic(
-        name="time_out",
-        every_s=lambda conf: conf.conductor.check_provision_state_interval,
+        name="time_out", every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=lambda runtime: partial(timeouts.run, runtime, timeouts.Watch()),
         why="a machine that does not boot sends no heartbeat",
     ),
@@ -84,42 +79,32 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda conf: (
             conf.pxe.boot_retry_check_interval if conf.pxe.boot_retry_timeout else 0
         ),
-        make=boot_retries.make,
-        why="DHCP and TFTP may lose a boot",
+        make=boot_retries.make, why="DHCP and TFTP may lose a boot",
     ),
     Periodic(
         name="retry_flows",
         every_s=lambda conf: (
             min(conf.conductor.failed_flow_retry_delay, _LONGEST_RETRY_CHECK_S)
-            if conf.conductor.failed_flow_retries
-            else 0
+            if conf.conductor.failed_flow_retries else 0
         ),
         make=_stateless(flow_retries.run),
         why="a BMC that was busy or gone for a while fails a cleaning",
     ),
     Periodic(
-        name="adopt_orphans",
-        every_s=lambda conf: conf.conductor.check_provision_state_interval,
-        make=_stateless(recovery.adopt_all),
-        why="a flow without a worker would never end",
+        name="adopt_orphans", every_s=lambda conf: conf.conductor.check_provision_state_interval,
+        make=_stateless(recovery.adopt_all), why="a flow without a worker would never end",
     ),
     Periodic(
-        name="watch_leases",
-        every_s=lambda conf: (
-            conf.conductor.heartbeat_interval / 2
-        ),  # a death is seen one interval late at most
+        name="watch_leases", every_s=lambda conf: conf.conductor.heartbeat_interval / 2,
         make=lambda runtime: leases.Leases(runtime).run,
-        why="no reservation may outlive its holder",
+        why="no reservation may outlive its holder",  # a death is seen one interval late at most
     ),
     Periodic(
-        name="free_strays",
-        every_s=lambda conf: conf.conductor.check_provision_state_interval,
-        make=lambda runtime: leases.Strays(runtime).run,
-        why="a lost release would block a node",
+        name="free_strays", every_s=lambda conf: conf.conductor.check_provision_state_interval,
+        make=lambda runtime: leases.Strays(runtime).run, why="a lost release would block a node",
     ),
     Periodic(
-        name="adopt_allocations",
-        every_s=lambda conf: conf.conductor.check_allocations_interval,
+        name="adopt_allocations", every_s=lambda conf: conf.conductor.check_allocations_interval,
         make=_stateless(allocator.adopt),
         why="an allocation must outlive the conductor that searched its node",
     ),
@@ -127,75 +112,57 @@ TABLE: Final[tuple[Periodic, ...]] = (
         name="take_over_consoles",
         every_s=lambda conf: conf.conductor.check_provision_state_interval,
         make=_stateless(console.take_over_all),
-        why="a console ends with the conductor that started it",
-        at_start=True,
+        why="a console ends with the conductor that started it", at_start=True,
     ),
     Periodic(
         name="send_sensors",
         every_s=lambda conf: conf.sensor_data.interval if conf.sensor_data.send_sensor_data else 0,
-        make=sensors.SendSensors,
-        why="temperatures change",
-        at_start=True,
+        make=sensors.SendSensors, why="temperatures change", at_start=True,
     ),
     Periodic(
-        name="trim_history",
-        every_s=lambda conf: conf.conductor.node_history_cleanup_interval,
-        make=_stateless(housekeeping.trim_history),
-        why="histories grow",
+        name="trim_history", every_s=lambda conf: conf.conductor.node_history_cleanup_interval,
+        make=_stateless(housekeeping.trim_history), why="histories grow",
     ),
     Periodic(
-        name="trim_steps",
-        every_s=lambda conf: conf.conductor.step_flows_cleanup_interval,
-        make=_stateless(housekeeping.trim_steps),
-        why="the rows of ended flows grow",
+        name="trim_steps", every_s=lambda conf: conf.conductor.step_flows_cleanup_interval,
+        make=_stateless(housekeeping.trim_steps), why="the rows of ended flows grow",
     ),
     Periodic(
-        name="fold_counts",
-        every_s=lambda _conf: _FOLD_EVERY_S,
+        name="fold_counts", every_s=lambda _conf: _FOLD_EVERY_S,
         make=_stateless(housekeeping.fold_counts),
         why="each change of a node appends two rows of counts",
     ),
     Periodic(
-        name="check_counts",
-        every_s=lambda _conf: _CHECK_COUNTS_EVERY_S,
-        make=_stateless(housekeeping.check_counts),
-        why="a restore of single tables loses triggers",
+        name="check_counts", every_s=lambda _conf: _CHECK_COUNTS_EVERY_S,
+        make=_stateless(housekeeping.check_counts), why="a restore of single tables loses triggers",
     ),
     Periodic(
-        name="trim_conductors",
-        every_s=lambda conf: conf.conductor.conductor_cleanup_interval,
-        make=_stateless(housekeeping.trim_conductors),
-        why="renamed hosts leave their rows",
+        name="trim_conductors", every_s=lambda conf: conf.conductor.conductor_cleanup_interval,
+        make=_stateless(housekeeping.trim_conductors), why="renamed hosts leave their rows",
     ),
     Periodic(
-        name="trim_commit_tokens",
-        every_s=lambda _conf: _TOKENS_EVERY_S,
+        name="trim_commit_tokens", every_s=lambda _conf: _TOKENS_EVERY_S,
         make=_stateless(housekeeping.trim_tokens),
         why="each transaction on a database server inserts one",
     ),
     Periodic(
-        name="checkpoint",
-        every_s=lambda conf: conf.conductor.sqlite_checkpoint_interval,
+        name="checkpoint", every_s=lambda conf: conf.conductor.sqlite_checkpoint_interval,
         make=lambda runtime: runtime.checkpoint,
-        why="whoever copies SQLite's file alone must not lose more than a minute",
-        at_start=True,
+        why="whoever copies SQLite's file alone must not lose more than a minute", at_start=True,
     ),
     Periodic(
-        name="remove_boot_files",
-        every_s=lambda _conf: _BOOT_FILES_EVERY_S,
+        name="remove_boot_files", every_s=lambda _conf: _BOOT_FILES_EVERY_S,
         make=_stateless(housekeeping.remove_boot_files),
         why="a crashed conductor leaves its boot files",
     ),
     Periodic(
-        name="explain_bios",
-        every_s=lambda _conf: 1.0,
-        make=_stateless(hardware.explain_bios),
+        name="explain_bios", every_s=lambda _conf: 1.0, make=_stateless(hardware.explain_bios),
         why="reading a registry takes too long for manage",
     ),
     Periodic(
-        name="ask_agents", every_s=lambda _conf: 1.0, make=agents.make, why="drivers may poll"
+        name="ask_agents", every_s=lambda _conf: 1.0, make=agents.make, why="drivers may poll",
     ),
-)
+)  # fmt: skip
 
 
 @dataclass(slots=True)
