@@ -445,6 +445,24 @@ _STEPS: Final = _object(
     },
     "steps",
 )  # fmt: skip
+_OF_STEP: Final = dict.fromkeys(("phase", "interface", "step"), TEXT)
+_FAILURE: Final = _OF_STEP | {
+    "count": _COUNT, "last_at": TEXT_OR_NULL, "error": TEXT_OR_NULL,
+    "nodes": _array(_object({"uuid": TEXT, "name": TEXT_OR_NULL}, "uuid", "name")),
+    "nodes_in_all": _COUNT,
+}  # fmt: skip
+_TIMES: Final = _OF_STEP | {
+    "driver": TEXT, "resource_class": TEXT_OR_NULL, "runs": _COUNT, "failed": _COUNT,
+    "total_s": {"type": "number"}, "median_s": _NUMBER_OR_NULL, "p95_s": _NUMBER_OR_NULL,
+}  # fmt: skip
+_LANE: Final = {"name": TEXT, "done": _array(_COUNT), "failed": _array(_COUNT)}
+_ACTIVITY_OF_SITE: Final = {
+    "since": TEXT, "until": TEXT, "read_since": TEXT, "span_s": {"type": "number"},
+    "lanes": _array(_object(_LANE, *_LANE)),
+    "failures": _array(_object(_FAILURE, *_FAILURE)),
+    "steps": _array(_object(_TIMES, *_TIMES)),
+}  # fmt: skip
+_ACTIVITY: Final = _object(_ACTIVITY_OF_SITE, *_ACTIVITY_OF_SITE)
 _ME: Final = _object(
     {
         "auth_strategy": TEXT,
@@ -544,6 +562,7 @@ _ENDS: Final[Mapping[str, Json]] = {
         {"shards": _array(_object({"name": TEXT_OR_NULL, "count": {"type": "integer"}}))}, "shards"
     ),
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
+    "/ext/v1/activity": _ACTIVITY,
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/status": _STATUS,
     "/ext/v1/nodes": _NODE_ROWS,

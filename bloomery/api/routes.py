@@ -494,6 +494,10 @@ ENDPOINTS: Final = (
     ),
     Endpoint("GET", "/ext/v1/status", site.describe_site, status.RULE),
     Endpoint("GET", "/ext/v1/fleet", site.describe_fleet, "baremetal:node:list"),
+    Endpoint(
+        "GET", "/ext/v1/activity", site.describe_activity, "baremetal:node:list",
+        query=site.ACTIVITY,
+    ),
     Endpoint("GET", "/ext/v1/me", site.describe_caller, "baremetal:caller:get"),
     Endpoint("GET", "/ext/v1/states", site.describe_states, ANYBODY),
     Endpoint("GET", "/ext/v1/session", site.describe_login, ANYBODY),

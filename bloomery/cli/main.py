@@ -67,6 +67,9 @@ COMMANDS: Final = {
     "firmware": Command(
         "firmware:firmware", "List the firmware of the fleet; update it by a catalogue."
     ),
+    "activity": Command(
+        "activity:activity", "Show what happened, what failed, and which steps are slow."
+    ),
     "bmc": Command("service.bmc:bmc", "Check what a BMC can do; change passwords of BMCs."),
     "lab": Command("service.lab:lab", "Run simulated racks of servers."),
 }

@@ -20,7 +20,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.runtime import Context
 from bloomery.db import events, history, rows
 from bloomery.model.node import Node
-from bloomery.model.node_facts import HistoryEntry
+from bloomery.model.node_facts import ALARM, HistoryEntry
 
 _SHORT: Final = 8  # digits of a UUID: enough to tell nodes apart
 
@@ -108,7 +108,7 @@ def health_entry(context: Context, node: Node, was: str | None) -> EncodedWrite:
     """Return the write of the history entry of a change of the machine's health."""
     sentence = f"health of the machine: {was or 'unknown'} -> {node.health or 'unknown'}"
     failed = node.health not in (None, "OK")
-    return history_entry(context, node, sentence, event_type="monitoring", failed=failed)
+    return history_entry(context, node, sentence, event_type=ALARM, failed=failed)
 
 
 def failure_entry(context: Context, node: Node, text: str, event_type: str) -> EncodedWrite:

@@ -343,7 +343,7 @@ def count_in_states(
 
 def count_reserved(conn: sa.Connection, project: str | None) -> int:
     """Count reserved nodes; ``project``: of this one alone.  By the index of reservations."""
-    visible = _visible(project)
+    visible = on_nodes_of(project)
     counted = sa.select(sa.func.count()).where(_T.reservation.is_not(None), *visible)
     return conn.execute(counted).scalar_one()
 
@@ -356,7 +356,7 @@ def first_move_at(conn: sa.Connection, state: str, project: str | None) -> datet
     has_fault = sa.and_(_T.maintenance.is_(sa.true()), sa.func.coalesce(_T.fault, "") != "")
     query = sa.select(_T.provision_updated_at).where(
         _T.provision_state == state, _T.provision_updated_at.is_not(None), ~has_fault,
-        *_visible(project),
+        *on_nodes_of(project),
     )  # fmt: skip
     return conn.execute(query.order_by(_T.provision_updated_at).limit(1)).scalar_one_or_none()
 
@@ -365,7 +365,7 @@ def list_uuids_of(
     conn: sa.Connection, *, driver: str, group: str, project: str | None
 ) -> Sequence[str]:
     """Return the UUIDs of a driver's nodes in a conductor group; ``project``: of its nodes."""
-    of_kind = _T.driver == driver, _T.conductor_group == group, *_visible(project)
+    of_kind = _T.driver == driver, _T.conductor_group == group, *on_nodes_of(project)
     return conn.execute(sa.select(_T.uuid).where(*of_kind)).scalars().all()
 
 
@@ -420,7 +420,7 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
         )
     if query.sharded is not None:
         conditions.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
-    conditions += (visible := _visible(query.project))
+    conditions += (visible := on_nodes_of(query.project))
     if query.description_contains is not None:
         conditions.append(_T.description.ilike(f"%{query.description_contains}%"))
     if not query.include_children:
@@ -436,8 +436,8 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     return conn.execute(statement).all()
 
 
-def _visible(project: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return the condition that limits a list to a project's nodes."""
+def on_nodes_of(project: str | None) -> list[sa.ColumnElement[bool]]:
+    """Return the condition that limits a query on nodes to those of a project; None: to none."""
     return [] if project is None else [sa.or_(_T.owner == project, _T.lessee == project)]
 
 

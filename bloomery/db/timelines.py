@@ -1,4 +1,4 @@
-"""Queries on the events of a node, and on durations of steps by kind of node."""
+"""Queries on the events of nodes, and on durations of steps by kind of node."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from bloomery.db import upserts
+from bloomery.db import nodes, upserts
 from bloomery.db.tables import NODE_HISTORY, NODES, STEP_RUNS
+from bloomery.model.node_facts import ALARM, POWER_CORRECTION
 from bloomery.model.step import Run
 
 STEP, EVENT = "s", "e"
 _RUNS_EXAMINED: Final = 100_000
+_ROWS_EXAMINED: Final = 50_000  # for what happened on the site: 0.4 s
 _TABLES: Final = {STEP: STEP_RUNS, EVENT: NODE_HISTORY}
 _AT: Final = {STEP: STEP_RUNS.c.started_at, EVENT: NODE_HISTORY.c.created_at}
 
@@ -124,6 +126,56 @@ def list_flow_times(conn: sa.Connection, phase: str, *, most: int) -> list[FlowT
         for driver, resource_class, began_at, ended_at in conn.execute(query)
         if began_at is not None and ended_at is not None
     ]
+
+
+class Recent(NamedTuple):
+    """Rows, oldest first; ``unread_at``: when the newest row that was not read was written."""
+
+    rows: Sequence[sa.Row[Any]]
+    unread_at: datetime | None
+
+
+def list_runs_since(conn: sa.Connection, since: datetime, project: str | None) -> Recent:
+    """Return the runs of steps that began since then, or are planned, with their nodes.
+
+    ``project``: of its nodes alone; None: of all.  Reads fifty thousand rows at most.
+    """
+    runs, node = STEP_RUNS.c, NODES.c
+    columns = (
+        runs.id, runs.flow, runs.phase, runs.interface, runs.step, runs.state, runs.error,
+        runs.started_at, runs.finished_at, runs.node_uuid, node.name, node.driver,
+        node.resource_class, node.owner, node.lessee,
+    )  # fmt: skip
+    is_recent = sa.or_(runs.started_at >= since, runs.state == Run.PLANNED)
+    return _list_recent(conn, STEP_RUNS, runs.created_at, columns, is_recent, project)
+
+
+def list_alarms_since(conn: sa.Connection, since: datetime, project: str | None) -> Recent:
+    """As ``list_runs_since``, for corrections of power and for alarms in the history."""
+    entry = NODE_HISTORY.c
+    is_alarm = sa.and_(entry.event_type == ALARM, entry.severity == "ERROR")
+    is_asked = sa.and_(
+        entry.created_at >= since, sa.or_(entry.event_type == POWER_CORRECTION, is_alarm)
+    )
+    columns = (entry.event_type, entry.created_at)
+    return _list_recent(conn, NODE_HISTORY, entry.created_at, columns, is_asked, project)
+
+
+def _list_recent(
+    conn: sa.Connection,
+    table: sa.Table,
+    written_at: sa.Column[Any],
+    columns: Sequence[sa.Column[Any]],
+    is_asked: sa.ColumnElement[bool],
+    project: str | None,
+) -> Recent:
+    """Read the newest rows by their IDs: no index has their times."""
+    newest = conn.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+    is_read = table.c.id > newest - _ROWS_EXAMINED
+    query = sa.select(*columns).join(NODES, NODES.c.uuid == table.c.node_uuid)
+    query = query.where(is_read, is_asked, *nodes.on_nodes_of(project)).order_by(table.c.id)
+    unread = sa.select(written_at).where(~is_read).order_by(table.c.id.desc()).limit(1)
+    return Recent(conn.execute(query).all(), conn.execute(unread).scalar())
 
 
 def kinds_of_nodes(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, sa.Row[Any]]:

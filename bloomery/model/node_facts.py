@@ -9,6 +9,7 @@ from typing import Final
 from bloomery.model.fields import Field, FieldTable, table
 
 POWER_CORRECTION: Final = "power sync"  # the event_type of power sync
+ALARM: Final = "monitoring"  # the event_type of a machine's health, and of BMCs without answer
 BMC_LOG: Final = "bmc log"  # the event_type of what the BMC logged while a flow failed
 POWER_CORRECTIONS_KEPT: Final = timedelta(days=1)  # how long a correction is counted and explained
 

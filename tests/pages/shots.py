@@ -36,7 +36,7 @@ PAGES: Final = {
 OTHERS: Final = {
     "stacks": "/stacks", "new-stack": "/stacks/new", "stack-events": f"/{STACK}?tab=events",
     "stack-template": f"/{STACK}?tab=template", "stack-outputs": f"/{STACK}?tab=outputs",
-    "events": "/events", "allocations": "/allocations", "books": "/books",
+    "activity": "/activity", "events": "/events", "allocations": "/allocations", "books": "/books",
     "conductors": "/conductors", "bmcs": "/bmcs", "firmware": "/firmware",
     "webhooks": "/webhooks", "about": "/about",
 }  # fmt: skip

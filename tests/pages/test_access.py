@@ -15,7 +15,7 @@ PAGES = {
     "/nodes/rack-1-u1": "Why", "/stacks": conftest.STACK,
     "/stacks/new": "Nothing is ordered yet",
     "/events?type=baremetal.node.provision_set": "node.provision_set",
-    "/allocations": "Node", "/books": "No runbook yet",
+    "/activity": "Slowest steps", "/allocations": "Node", "/books": "No runbook yet",
     "/conductors": "online", "/bmcs": "answers",
     "/firmware": "Simulated", "/webhooks": "webhook", "/about": "1.115",
 }  # fmt: skip

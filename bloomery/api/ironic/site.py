@@ -22,7 +22,16 @@ from bloomery.model.fields import UUID
 from bloomery.model.rules import nodes
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
-from bloomery.operations import event_feed, firmware, fleet, policy, provision, status, webhooks
+from bloomery.operations import (
+    activity,
+    event_feed,
+    firmware,
+    fleet,
+    policy,
+    provision,
+    status,
+    webhooks,
+)
 
 Json = dict[str, Any]
 
@@ -36,6 +45,7 @@ EVENTS: Final = {
     "type": Arg(arguments.text, form=model.TYPE),
     "until": Arg(arguments.integer),
 }
+ACTIVITY: Final = {"hours": Arg(arguments.integer, form={"minimum": 1})}
 ONE_OBJECT: Final = (("node", "stack", "object"),)  # at most one of them
 
 
@@ -77,6 +87,11 @@ def describe_site(call: Call) -> Json:
 def describe_fleet(call: Call) -> Json:
     """Count the nodes that the caller may list, by state, class and conductor."""
     return fleet.describe(call.context)
+
+
+def describe_activity(call: Call, *, hours: int = 24) -> Json:
+    """What happened in the last hours: flows and alarms by time, failures and times by step."""
+    return activity.describe(call.context, hours)
 
 
 def describe_caller(call: Call) -> Json:

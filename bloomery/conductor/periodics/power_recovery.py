@@ -18,6 +18,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
 from bloomery.drivers.looks import NeedsTask
 from bloomery.model.node import POWER_FAILURE
+from bloomery.model.node_facts import ALARM
 from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
@@ -155,6 +156,6 @@ def _recover(task: TaskManager) -> None:
         return
     node.power_state = actual
     text = "its BMC answers again: maintenance ends"
-    entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
+    entry = writes.history_entry(task.context, task.node, text, event_type=ALARM)
     task.save(entry, *(power.corrected(task, was) if was != actual else []))
     task.runtime.on_events_written()

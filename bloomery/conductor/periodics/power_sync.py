@@ -28,7 +28,7 @@ from bloomery.db.nodes import PowerRow
 from bloomery.drivers.looks import Look, NeedsTask, Reading
 from bloomery.metrics import METRICS
 from bloomery.model.node import LEAKS, POWER_FAILURE, Node, RingKey
-from bloomery.model.node_facts import POWER_CORRECTION, POWER_CORRECTIONS_KEPT
+from bloomery.model.node_facts import ALARM, POWER_CORRECTION, POWER_CORRECTIONS_KEPT
 from bloomery.model.rules import nodes as rules
 
 LOG = logging.getLogger(__name__)
@@ -287,9 +287,7 @@ class PowerSync:
         rules.begin_fault(node, POWER_FAILURE, sentence)
         if node.provision_state not in states.STATES_OF_ERRORS:
             node.last_error = sentence
-        entry = writes.history_entry(
-            task.context, node, sentence, event_type="monitoring", failed=True
-        )
+        entry = writes.history_entry(task.context, node, sentence, event_type=ALARM, failed=True)
         task.save(entry, *power.corrected(task, was))
         self._failures.pop(node.uuid, None)
         self._runtime.on_events_written()

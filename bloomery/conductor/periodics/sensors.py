@@ -24,6 +24,7 @@ from bloomery.db import nodes
 from bloomery.db.nodes import SensorRow
 from bloomery.drivers.looks import NeedsTask
 from bloomery.model.node import LEAKS
+from bloomery.model.node_facts import ALARM
 
 LOG = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class SendSensors:
                 sentence = "leak detectors say Critical no longer"
             task.log("%s", sentence, level=logging.WARNING)
             entry = writes.history_entry(
-                context, node, sentence, event_type="monitoring", failed=bool(leaks)
+                context, node, sentence, event_type=ALARM, failed=bool(leaks)
             )
             task.save(entry, *entries)
             board = self._runtime.sensors
