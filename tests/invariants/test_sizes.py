@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 132_613,  # the activity of a site
-    "lines of the tests": 151_106,  # the activity of a site
+    "lines of the tests": 151_142,  # the activity of a site
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8960,  # the activity of a site
     "lines of bloomery/cli": 11_569,  # the activity of a site

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from selenium.webdriver.remote.webdriver import WebDriver
+
 from bloomery.cli.client import Client
 from bloomery.lab.rack import Rack
+from tests.kit.clients.browser import browser  # noqa: F401  a fixture
 from tests.kit.clients.window import Window
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.pages import conftest
+from tests.pages.test_access import SCREENS
 
 WORDS = "the virtual drive is locked by another session"
 REFUSAL = {"error": {"code": "Base.1.0.GeneralError", "message": WORDS}}
@@ -54,3 +60,33 @@ def test_a_failed_deployment_is_found_explained_and_repaired(
     window.click("Undeploy")
     wait_for(lambda: state(api, name) == "available", "the machine again", timeout_s=60)
     window.see("available")
+
+
+def test_an_empty_site_shows_three_ways_in(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
+    with Served(tmp_path / "state") as served:
+        served.wait_until_it_answers()
+        window = Window(browser, served.url or "")
+        window.open()
+        for command in ("lab up --write machines.json", "enrol machines.csv --dry-run",
+                        "discover 10.0.0.0/24 > bmcs.csv"):  # fmt: skip
+            window.see(f"bloomery {command}", ".ways")
+        assert [window.violations(*screen) for screen in SCREENS] == [[]] * len(SCREENS)
+        window.emulate()
+        window.click("Add 8 fake nodes")
+        window.see("enroll 8", ".chips")
+        window.see("fake-rack", ".vbody")
+        assert window.complaints() == []
+        browser.get("about:blank")
+
+
+def test_fake_nodes_are_refused_without_their_driver(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
+    hardware = {"DEFAULT": {"enabled_hardware_types": "redfish"}}
+    with Served(tmp_path / "state", **hardware) as served:
+        served.wait_until_it_answers()
+        window = Window(browser, served.url or "")
+        window.open()
+        window.click("Add 8 fake nodes")
+        window.see("cannot add nodes of the driver fake-hardware: [DEFAULT]enabled_hardware_types")
+        assert served.api("GET", "/v1/nodes")["nodes"] == []
+        window.complaints()
+        browser.get("about:blank")

@@ -1,10 +1,11 @@
-// Enrol a node: the driver's own properties as a form, those that it requires first.
+// Enrol nodes: the ways into an empty site, and one node by the properties of its driver.
 
-import {get, post} from './api.js'
+import {get, may, post} from './api.js'
 import {ask, field} from './dialog.js'
-import {copyable, h, replace} from './dom.js'
+import {attempt, card, copyable, h, replace} from './dom.js'
 import {go} from './router.js'
 
+const FAKE = 'fake-hardware', FAKES = 8
 const LOGIN = /_(username|password)$/
 export const SECRET = /password|secret|key$/
 export const shownOf = value => typeof value === 'string' ? value : JSON.stringify(value)
@@ -17,6 +18,28 @@ export async function driverFields(driver, info = {}) {
   const input = ([name, text]) => field(name, h('input', {name: `info.${name}`, autocomplete: 'off',
     ...SECRET.test(name) ? {type: 'password', placeholder: name in info ? 'unchanged' : ''} : {value: name in info ? shownOf(info[name]) : ''}}), text)
   return [first.map(input), others.length > 0 && h('details', {}, h('summary', {}, `${others.length} more properties`), others.map(input))]
+}
+
+// What an empty site offers: simulated machines, files of machines, a search of networks.
+export function waysIn() {
+  const mayCreate = may('baremetal:node:create')
+  return h('div.ways', {},
+    card('A simulated rack', [h('p', {}, 'Simulated BMCs answer on loopback, on the host of the service. Every order can be tried, and nothing is written anywhere.'),
+      copyable('bloomery lab up --write machines.json'), h('p', {}, 'In another shell:'), copyable('bloomery enrol machines.json'),
+      h('p', {}, 'Or nodes of the driver fake-hardware, which need no BMC:'), h('button', {disabled: !mayCreate, onclick: () => attempt(simulate)}, `Add ${FAKES} fake nodes`)]),
+    card('A file of machines', [h('p', {}, 'CSV, YAML, JSON, instackenv.json or BareMetalHosts. Nothing is created while a row has a fault.'),
+      h('pre', {tabIndex: 0}, 'name,bmc,username,password,macs\nweb-1,10.0.0.11,admin,secret,52:54:00:12:34:56'), copyable('bloomery enrol machines.csv --dry-run'), copyable('bloomery enrol machines.csv'),
+      h('p', {}, 'Or one machine by a form:'), h('button', {disabled: !mayCreate, onclick: enrol}, 'Enrol a node')]),
+    card('A search of a network', [h('p', {}, 'Finds BMCs by Redfish and IPMI, and tries no login. Search only networks that are yours, and add the logins to the file.'),
+      copyable('bloomery discover 10.0.0.0/24 > bmcs.csv'), copyable('bloomery enrol bmcs.csv')]))
+}
+
+async function simulate() {
+  const {drivers} = await get('v1/drivers')
+  if (!drivers.some(each => each.name === FAKE)) throw new Error(`cannot add nodes of the driver ${FAKE}: [DEFAULT]enabled_hardware_types does not have it`)
+  const nodes = Array.from({length: FAKES}, (_, index) => ({name: `fake-${index + 1}`, driver: FAKE, resource_class: 'fake', properties: {rack: 'fake-rack', slot: index + 1}}))
+  const refused = (await post('ext/v1/nodes:batch', {nodes})).results.find(each => each.error)
+  if (refused) throw new Error(refused.error.message)
 }
 
 export async function enrol() {

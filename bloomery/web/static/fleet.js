@@ -2,7 +2,7 @@
 
 import {may} from './api.js'
 import {actions, nameOf, order, sendAll} from './actions.js'
-import {enrol} from './enrol.js'
+import {enrol, waysIn} from './enrol.js'
 import {announce, empty, failure, h, replace, save, throttled} from './dom.js'
 import * as filters from './filter.js'
 import {COLOURS, makeMap} from './map.js'
@@ -121,10 +121,10 @@ export async function page({root, query, signal}) {
   function drawHint(total) {
     replace(hint,
       status.error && failure(status.error, load),
-      status.loaded && !total && empty('No node is enrolled yet. Enrol one, or begin with a rack of simulated servers:', 'baremetal node create --driver fake-hardware --name node-1',
-        h('button.primary', {disabled: !may('baremetal:node:create'), onclick: enrol}, 'Enrol a node'), h('p.muted', {}, 'A simulated rack: ', h('code', {}, 'bloomery lab up'))),
+      status.loaded && !total && [h('h2', {}, 'No node is enrolled yet'), waysIn()],
       total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {onclick: clear}, 'Show all nodes')),
       !status.loaded && !status.error && h('p.muted', {}, total ? `Listing nodes, ${total.toLocaleString()} so far…` : 'Listing nodes…'))
+    figures.hidden = chips.hidden = tools.hidden = status.loaded && !total
     table.element.hidden = map.element.hidden = !shown.length
   }
 
