@@ -32,7 +32,8 @@ from tests.kit.stacks.tree_world import ROOT, World
 
 LIVES, LONG_LIVES, UPDATES = 8, 200, 6
 IMAGES = ("http://a", "http://b", "http://c")
-COSTLY = frozenset({"active", "rebuild", "deleted"})
+COSTLY = frozenset({"active", "rebuild", "deleted", "service"})
+SETTINGS = (None, None, {"Turbo": "on"}, {"Turbo": "off"})  # of the BIOS
 NESTED = "nested.yaml"
 
 
@@ -107,15 +108,19 @@ class Life:
             "image_update_policy": self.draw.choice(("replace", "replace", "rebuild")),
             "replace_order": self.draw.choice(("create_first", "create_first", "delete_first")),
             "retry": {"attempts": self.draw.choice((1, 2))},
-        }
+        } | self.hardware()
         more = {"deletion_policy": "Retain"} if self.draw.random() < 0.1 else {}
         return {"type": "OS::Ironic::Instance", "properties": properties} | more
+
+    def hardware(self) -> dict[str, Any]:
+        settings = self.draw.choice(SETTINGS)
+        return {"hardware": {"bios": {"settings": settings}}} if settings else {}
 
     def group(self) -> dict[str, Any]:
         member = {
             "name": "m-%index%", "image": {"source": self.draw.choice(IMAGES)},
             "selector": {"resource_class": "pool"},
-        }  # fmt: skip
+        } | self.hardware()  # fmt: skip
         rolling = {"batch_size": self.draw.randint(1, 2), "health_gate": {"settle_seconds": 0},
                    "max_surge": self.draw.choice((0, 0, 1))}  # fmt: skip
         return {

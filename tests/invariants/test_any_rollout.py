@@ -26,32 +26,40 @@ OLD, NEW, NEXT = (f"http://images/{name}" for name in "abc")
 
 
 class Watched(MemoryMachines):
-    """Notes each rebuild, and how many machines could do their work while it began."""
+    """Notes each rebuild or service, and how many machines could do their work while it began."""
+
+    verb = "rebuild"
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.rebuilds: Counter[tuple[str, str]] = Counter()  # of a node, to an image
+        self.rebuilds: Counter[tuple[str, str]] = Counter()  # of a node, to an image or a setting
         self.broken: set[str] = set()  # that had failed when their last rebuild began
         self.least = 10**6  # so many machines worked, not counting those that have failed
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
         was = self.get_node(uuid)["provision_state"]
         super().set_provision_state(uuid, verb, **arguments)
-        if verb == "rebuild":
-            self.rebuilds[uuid, self.nodes[uuid]["instance_info"]["image_source"]] += 1
+        if verb == self.verb:
+            self.rebuilds[uuid, self.definition_of(uuid)] += 1
             self.broken = self.broken - {uuid} if was == State.ACTIVE else self.broken | {uuid}
             self.least = min(self.least, sum(self._counts(node) for node in self._used()))
 
     def _counts(self, uuid: str) -> bool:
         """Whether a machine works, or is one that failed before and so is taken down by nobody."""
         state = self.get_node(uuid)["provision_state"]
-        return state in (State.ACTIVE, State.DEPLOYFAIL) or uuid in self.broken
+        at_rest = (State.ACTIVE, State.DEPLOYFAIL, State.SERVICEFAIL)
+        return state in at_rest or uuid in self.broken
 
     def _used(self) -> list[str]:
         return [uuid for uuid, node in self.nodes.items() if node["instance_uuid"]]
 
+    def definition_of(self, uuid: str) -> str:
+        if self.verb == "service":
+            return str(self.bios[uuid]["Version"])
+        return str(self.nodes[uuid]["instance_info"]["image_source"])
+
     def images(self) -> list[str]:
-        return [self.nodes[uuid]["instance_info"]["image_source"] for uuid in self._used()]
+        return [self.definition_of(uuid) for uuid in self._used()]
 
     def mend(self) -> None:
         self._failures.clear()
@@ -59,15 +67,21 @@ class Watched(MemoryMachines):
 
 @dataclass
 class Rollout:
-    """One drawn roll-out; ``signals``: those sent to it, each at a pause, or in the middle."""
+    """One drawn roll-out; ``signals``: those sent to it, each at a pause, or in the middle.
+
+    ``verb``: rebuild for another image, service for another setting of the BIOS.
+    """
 
     seed: int
+    verb: str = "rebuild"
     signals: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         draw = self.draw = random.Random(self.seed)
         self.world = World(machines=lambda _stack: self.machines)
-        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S, invents=True)
+        takes_s = TAKES_S | {"service": 30}
+        self.machines = Watched(utc=self.world.clock.now, takes_s=takes_s, invents=True)
+        self.machines.verb = self.verb
         self.world.deadline_s = 1e7
         self.before = draw.randint(1, 9)
         self.count = self.before + draw.choice([0, 0, 0, 2, -self.before // 2])
@@ -96,13 +110,19 @@ class Rollout:
 
     def template(self, image: str, count: int) -> str:
         selector = {"resource_class": "pool"}
-        member = {"name": "m-%index%", "image": {"source": image}, "selector": selector}
+        member = {"name": "m-%index%", "selector": selector} | self.definition(image)
         group = {
             "type": "OS::Ironic::InstanceGroup",
             "properties": {"count": count, "member": member},
             "update_policy": self.policy,
         }
         return f"resources: {json.dumps({'workers': group})}"
+
+    def definition(self, image: str) -> dict[str, Any]:
+        if self.verb == "rebuild":
+            return {"image": {"source": image}}
+        settings = {"settings": {"Version": image}}
+        return {"image": {"source": OLD}, "hardware": {"bios": settings}}
 
     def create(self) -> None:
         self.world.create(self.template(OLD, self.before))
@@ -149,19 +169,24 @@ class Rollout:
         group = tree.stacks[ROOT].rows["workers"].resource()
         assert isinstance(group, InstanceGroup)
         present = group.current_members()
-        member = group.properties["member"] | {"image": {"source": image}}
+        member = group.properties["member"] | self.definition(image)
         group.properties = dict(group.properties) | {"member": member, "count": self.count}
         return group.foresee_batches({}, present)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -> None:
-    rollout = Rollout(seed)
+@pytest.mark.parametrize(
+    ("verb", "seed"),
+    [*(("rebuild", seed) for seed in range(SEEDS)),
+     *(("service", seed) for seed in range(SEEDS // 4))],
+)  # fmt: skip
+def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(verb: str, seed: int) -> None:
+    rollout = Rollout(seed, verb=verb)
     rollout.create()
     steps, machines = rollout.foreseen(NEW), rollout.machines
+    machines.least = 10**6  # the creation services each member, too
     for _ in range(rollout.failures):
-        machines.fail_next("rebuild", "no disk")
+        machines.fail_next(verb, "no disk")
     rollout.die_sometimes()
     rollout.update(NEW)
     data = rollout.data()
@@ -184,13 +209,15 @@ def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -
 
 
 @pytest.mark.sampled
+@pytest.mark.parametrize("verb", ["rebuild", "service"])
 @pytest.mark.parametrize("seed", range(SEEDS // 8))
-def test_an_update_in_the_middle_of_a_roll_out_is_the_one_that_counts(seed: int) -> None:
+def test_an_update_in_the_middle_of_a_roll_out_is_the_one_that_counts(verb: str, seed: int) -> None:
     """Nobody signals first, no member is written twice, and as many do their work as are to."""
-    rollout = Rollout(seed)
+    rollout = Rollout(seed, verb=verb)
     rollout.policy["canary"]["require_signal"] = False
     rollout.create()
     machines, world = rollout.machines, rollout.world
+    machines.least = 10**6
     rollout.die_sometimes()
     begun, until = world.writes, rollout.draw.randint(1, 25)
     world.update(rollout.template(NEW, rollout.count))

@@ -196,7 +196,8 @@ class Instance(stepwise.OnNode):
     def handle_create(self) -> Any:
         preparation.check_runbooks(self)
         system.first_attempt(self)
-        instance_hardware.note_due(self, None)
+        hardware = self.properties["hardware"]
+        self.record.data[instance_hardware.DUE] = instance_hardware.changed_sections(None, hardware)
         self.begin("reserve")
 
     @classmethod
@@ -241,9 +242,9 @@ class Instance(stepwise.OnNode):
         system.first_attempt(self)
         data["rebuilds"] = OnChange.REBUILD in changes or bool(data.get(REBUILT))
         data["networks"] = OnChange.ATTACH in changes
-        runs = OnChange.RUN in changes
-        before = self.record.properties if runs else self.properties
-        instance_hardware.note_due(self, before.get("hardware"))
+        data[instance_hardware.DUE] = instance_hardware.due_sections(
+            self, self.properties["hardware"], is_changed=OnChange.RUN in changes
+        )
         self.begin("renew")
 
     def reason_to_replace(self) -> str:
@@ -270,9 +271,15 @@ class Instance(stepwise.OnNode):
             return NO_EFFECT
         if is_ours and properties is not None:
             is_ordered = bool(self.record.data.get(REBUILT))
-            effect = system.effect_of_renew(effect, node, properties, names, is_ordered=is_ordered)
+            runs = "hardware" in names
+            due = instance_hardware.due_sections(self, properties["hardware"], is_changed=runs)
+            if runs and not due and effect.impact is Impact.SERVICE:
+                effect = instance_info.effect_of_update({}, properties, {*names} - {"hardware"})
+            effect = system.effect_of_renew(
+                effect, node, properties, names, sections=due, is_ordered=is_ordered
+            )
             if effect.impact is not Impact.REBUILD and node["provision_state"] in SERVICED:
-                effect = instance_hardware.current_effect(self, node, effect, properties, names)
+                effect = instance_hardware.current_effect(self, node, effect, properties, due)
         return super().current_effect(effect, properties, names)
 
     def parse_live_resource_data(

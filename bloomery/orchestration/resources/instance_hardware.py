@@ -1,7 +1,8 @@
 """The property ``hardware`` of an Instance: firmware, BIOS and steps of its active node.
 
 An update services the node with the sections that have changed, and a creation after the
-deployment.  ``hardware_due`` in ``data`` names the sections that are not applied yet::
+deployment.  ``hardware_due`` in ``data`` names the sections that are not applied yet, and
+``hardware_applied`` has the values of the others, None while a service runs or has failed::
 
     look_after -> run_after -> ran_after -> look_after     hardware
     look_after -> run_after -> ran_after -> check_power    runbook_after
@@ -23,6 +24,7 @@ from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.stepwise import OnNode
 
 DUE: Final = "hardware_due"  # keys of ``data``
+APPLIED: Final = "hardware_applied"
 SERVICE_ONLY: Final = "service_only"  # no deployment came before: runbook_after does not run
 SECTIONS: Final = ("catalogue", "firmware", "bios", "extra_steps", "runbook")
 CATALOGUE: Final = "catalogue"
@@ -43,11 +45,18 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def note_due(instance: OnNode, before: Any) -> None:
-    """Note the sections to run, besides those that an earlier action has left."""
-    data, after = instance.record.data, instance.properties["hardware"]
-    names = {*data.get(DUE, ()), *changed_sections(before, after)}
-    data[DUE] = [name for name in SECTIONS if name in names and (after or {}).get(name)]
+def due_sections(instance: OnNode, stated: Any, *, is_changed: bool) -> list[str]:
+    """Return the sections to run, those that an earlier action has left included.
+
+    ``is_changed``: the update changes ``hardware``.  A section that was applied already, such as
+    one that a rollback brings back, does not run again.
+    """
+    data, names = instance.record.data, set[str]()
+    if is_changed:
+        before = (instance.record.properties.get("hardware") or {}) | data.get(APPLIED, {})
+        names.update(changed_sections(before, stated))
+    names.update(data.get(DUE, ()))
+    return [name for name in SECTIONS if name in names and (stated or {}).get(name)]
 
 
 def service_arguments(instance: OnNode) -> Json:
@@ -87,6 +96,8 @@ def note_service(instance: OnNode) -> bool:
             f"the steps have ended, and {each['component']} is {each['current_version']}, not "
             f"{each['catalogue_version']} as in the catalogue of firmware"
         )
+    applied = {name: stated.get(name) for name in (*due, "triggers")}
+    instance.record.data[APPLIED] = instance.record.data.get(APPLIED, {}) | applied
     del instance.record.data[DUE]
     return True
 
@@ -109,18 +120,14 @@ def current_effect(
     node: Json,
     effect: Effect,
     properties: Mapping[str, Any],
-    names: Collection[str],
+    due: Sequence[str],
 ) -> Effect:
-    """Return the effect on the node as it is: sections that are left, and its own firmware."""
-    stated = properties.get("hardware") or {}
-    sections = {*instance.record.data.get(DUE, ())}
-    if "hardware" in names:
-        sections.update(changed_sections(instance.record.properties.get("hardware"), stated))
-    due = [name for name in SECTIONS if name in sections and stated.get(name)]
+    """Return the effect of an update that rebuilds nothing on the node as it is."""
     if not due and node["provision_state"] == State.SERVICEFAIL:
         return Effect(impact=Impact.SERVICE, verbs=("abort",), reason="its failed service is ended")
     if CATALOGUE not in due:
         return effect_of(due, properties.get("power")) if due else effect
+    stated = properties["hardware"]
     digest, updates = instance.machines.list_firmware_updates(node["uuid"])
     others = [name for name in due if name != CATALOGUE]
     if digest != stated[CATALOGUE]:
@@ -137,7 +144,7 @@ def current_effect(
 
 
 def _other_catalogue(digest: str, stored: str | None) -> str:
-    return f"hardware/catalogue is {digest!r}, and the service has {stored or 'no catalogue'}"
+    return f"hardware.catalogue is {digest!r}, and the service has {stored or 'no catalogue'}"
 
 
 def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.Difference]:
@@ -153,11 +160,10 @@ def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.D
         yield from step_run.firmware_differences(firmware, components)
     if digest := stated.get(CATALOGUE):
         stored, updates = instance.machines.list_firmware_updates(uuid)
-        if stored != digest:
-            yield drift.Difference("hardware/catalogue", _other_catalogue(digest, stored))
+        other = "" if stored == digest else f"; {_other_catalogue(digest, stored)}"
         for each in updates:
             field = f"firmware/{each['component']}/current_version"
             yield drift.Difference(
                 field, f"{field} is {each['current_version']!r} and is to be "
-                f"{each['catalogue_version']!r} by the catalogue of firmware",
+                f"{each['catalogue_version']!r} by the catalogue of firmware{other}",
             )  # fmt: skip

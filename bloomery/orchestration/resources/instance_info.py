@@ -57,11 +57,18 @@ def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     return Effect(verbs=verbs, resource_class=_class_of(properties), needs=needs)
 
 
-def effect_of_repair(properties: Mapping[str, Any]) -> Effect:
-    """Return the effect of an update after a failed deployment; an active node stays as it is."""
+def effect_of_repair(
+    properties: Mapping[str, Any], sections: Collection[str] | None = None
+) -> Effect:
+    """Return the effect of an update after a failed deployment; an active node stays as it is.
+
+    ``sections``: of hardware, that are due; None: not known, all of them.
+    """
+    if sections is None:
+        sections = instance_hardware.changed_sections(None, properties.get("hardware"))
     return Effect(
-        impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties)), loses_data=True,
-        certain=False, resource_class=_class_of(properties),
+        impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties, sections)),
+        loses_data=True, certain=False, resource_class=_class_of(properties),
         reason="it is written anew if it is not active",
     )  # fmt: skip
 
@@ -102,9 +109,7 @@ def effect_of_update(
     return NO_EFFECT
 
 
-def _after_writing(
-    properties: Mapping[str, Any], sections: Collection[str] = ()
-) -> tuple[str, ...]:
+def _after_writing(properties: Mapping[str, Any], sections: Collection[str]) -> tuple[str, ...]:
     """Return the verbs after a deployment, which leaves the node powered on.
 
     ``sections``: of ``hardware``, that run then.

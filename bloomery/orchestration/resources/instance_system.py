@@ -124,6 +124,10 @@ def look_after(instance: OnNode) -> stepwise.Following:
 def run_after(instance: OnNode) -> str | None:
     """Order the service; go back to ``look_after`` if another client has moved the node."""
     arguments = instance_hardware.service_arguments(instance)
+    data = instance.record.data
+    data.setdefault(instance_hardware.APPLIED, {}).update(
+        dict.fromkeys(data.get(instance_hardware.DUE, ()))
+    )
     return "ran_after" if instance.order_numbered("service", **arguments) else "look_after"
 
 
@@ -206,11 +210,13 @@ def effect_of_renew(
     properties: Mapping[str, Any],
     names: Collection[str],
     *,
+    sections: Collection[str] = (),
     is_ordered: bool = False,
 ) -> Effect:
     """Return the effect of an update on the node as it is; ``renew`` decides likewise.
 
-    ``is_ordered``: a rebuild was ordered, whatever has changed.
+    ``sections``: of hardware, that are due.  ``is_ordered``: a rebuild was ordered, whatever has
+    changed.
     """
     label, state = f"node {node['name'] or node['uuid']}", node["provision_state"]
     rebuilds = is_ordered or OnChange.REBUILD in instance_info.changes(properties, names)
@@ -225,7 +231,8 @@ def effect_of_renew(
     if rebuilds or state == State.DEPLOYFAIL:
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
         reason = "a rebuild is ordered" if is_ordered else reason
-        return replace(instance_info.effect_of_repair(properties), certain=True, reason=reason)
+        written = instance_info.effect_of_repair(properties, sections)
+        return replace(written, certain=True, reason=reason)
     target = POWER[properties["power"]]
     if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):
         return effect

@@ -120,7 +120,7 @@ class MemoryMachines:
         self._end_flow(node["uuid"], reason)
         was_deleting = node["provision_state"] == State.DELETING
         node |= {"provision_state": state, "last_error": reason or None}
-        node["provision_updated_at"] = f"{len(self.orders)}.1"
+        node["provision_updated_at"] = f"{len(self.orders):04}.1"
         if state == State.ACTIVE:
             node["power_state"] = Power.ON
         elif was_deleting and not reason:
@@ -205,7 +205,7 @@ class MemoryMachines:
         if reason:
             self._failures.remove((verb, reason))
         node["provision_state"] = meanwhile
-        node["provision_updated_at"] = f"{len(self.orders)}.0"
+        node["provision_updated_at"] = f"{len(self.orders):04}.0"
         ends_at = self._utc() + self._takes_s.get(verb, 0)
         self._end_flow(uuid, "aborted on request", is_aborted=True)
         end = _NEXT.get((meanwhile, "fail"), target) if reason else target
