@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -19,6 +20,7 @@ from bloomery.cli import (
     groups,
     plan_text,
     stack_history,
+    stack_import,
     stack_machines,
     stack_orders,
     stacks,
@@ -354,15 +356,42 @@ def adopt(
 
     Environments and parameters add to those of the file. Ends with 0 if the stack is complete.
     """
-    service, bundle = find(), files.FileBundle()
-    client, stack_name = service.orchestration, loader.checked_name(name)
-    data = json.dumps(stack_orders.read_document(bundle.document, file))
-    order = stack_orders.inputs_of(bundle, environments, parameters) | {"disable_rollback": True}
-    run = stacks.StackRun(
-        client, stack_name, limit_s=None, extensions=service.extensions, to_stderr=as_json
-    )
-    _watched(
-        run, stack_name, lambda: run.create(order | {"adopt_stack_data": data}), as_json=as_json
+    bundle = files.FileBundle()
+    data = stack_orders.read_document(bundle.document, file)
+    inputs = stack_orders.inputs_of(bundle, environments, parameters)
+    _adopt(find(), loader.checked_name(name), data, inputs, as_json=as_json)
+
+
+@stack.command("import")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option("--as", "name", required=True, metavar="NAME", help="The name of the stack.")
+@click.option("--out", "folder", type=click.Path(file_okay=False, path_type=Path), default=".",
+              metavar="FOLDER", show_default=True, help="Where the files are written.")  # fmt: skip
+@click.option("--yes", "-y", is_flag=True, help="Adopt the machines, too.")
+@groups.AS_JSON
+@click.pass_obj
+def import_(
+    find: Find, nodes: tuple[str, ...], name: str, folder: Path, yes: bool, as_json: bool
+) -> None:
+    """Write the template of a stack of machines that run, and with --yes adopt them, untouched.
+
+    The files are NAME.yaml, NAME-environment.yaml and NAME-adopt.json, which stack adopt takes.
+    """
+    service = find()
+    machines = stack_import.read(service, nodes, loader.checked_name(name))
+    data = stack_import.adopt_data(name, machines)
+    stack_import.write(folder, name, data)
+    if yes:
+        _adopt(service, name, data, {}, as_json=as_json)
+    elif as_json:
+        click.echo(json.dumps(data, indent=2))
+    template, environment, document = stack_import.paths(folder, name)
+    if not yes:
+        terminal.echo(
+            f"adopt them by: bloomery stack adopt {name} --adopt-file {document}", err=True
+        )
+    terminal.echo(
+        f"then change them by: bloomery stack up {template} {name} -e {environment}", err=True
     )
 
 
@@ -405,6 +434,20 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
 
 
 # ------------------------------------------------------------------------------------- helpers
+
+
+def _adopt(service: cloud.Cloud, name: str, data: Json, inputs: Json, *, as_json: bool) -> None:
+    """Adopt a stack of this document, and watch it."""
+    body = inputs | {"disable_rollback": True, "adopt_stack_data": json.dumps(data)}
+    run = stacks.StackRun(
+        service.orchestration, name, limit_s=None, extensions=service.extensions, to_stderr=as_json
+    )
+    try:
+        _watched(run, name, lambda: run.create(body), as_json=as_json)
+    except click.ClickException:
+        line = f"openstack stack abandon {name} leaves what was adopted as it is; down undeploys it"
+        click.echo(line, err=True)
+        raise
 
 
 def _order_machine(

@@ -161,13 +161,18 @@ def save(file: str, order: StackOrder, present: Json | None, document: Json) -> 
         FORMAT: 1, "stack_name": order.name, "stack_id": present and present["id"],
         "existing": order.existing, "body": body, "plan": plan,
     }  # fmt: skip
-    path = Path(file)
+    write(Path(file), json.dumps(saved, indent=2) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that the user alone may read.  Raises ClickException."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
         path.chmod(0o600)
-        path.write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as exc:
-        raise click.ClickException(f"cannot write {file}: {exc.strerror}") from exc
+        raise click.ClickException(f"cannot write {path}: {exc.strerror}") from exc
 
 
 def load(client: Any, file: str) -> StackOrder:

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 132_638,  # the activity of a site
-    "lines of the tests": 151_197,  # the activity of a site
+    "lines of the product": 132_891,  # the activity of a site
+    "lines of the tests": 151_509,  # the activity of a site
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8960,  # the activity of a site
-    "lines of bloomery/cli": 11_569,  # the activity of a site
+    "lines of bloomery/cli": 11_776,  # the activity of a site
     "lines of bloomery/cmd": 2257,  # values from outside
     "lines of bloomery/conductor": 11_573,  # bootable containers, leaks
     "lines of bloomery/conf": 2019,  # options of attestation
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_114,  # values from outside
+    "lines of bloomery/orchestration/resources": 10_160,  # values from outside
     "lines of bloomery/orchestration/engine_host": 1914,  # values from outside
     "lines of bloomery/orchestration/orders": 3651,  # values from outside
     "lines of bloomery/orchestration/queries": 1696,  # values from outside
@@ -47,10 +47,10 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 777,  # the activity of a site
-    "functions": 8564,  # the activity of a site
-    "functions of under ten lines, per mille": 773,  # parts of the projection of nodes
-    "one-caller helpers": 586,  # values from outside
+    "files of the product": 779,  # the activity of a site
+    "functions": 8576,  # the activity of a site
+    "functions of under ten lines, per mille": 772,  # parts of the projection of nodes
+    "one-caller helpers": 588,  # values from outside
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

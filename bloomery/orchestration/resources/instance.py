@@ -20,6 +20,7 @@ from bloomery.orchestration.resources import (
     allocation,
     base,
     drift,
+    instance_fields,
     instance_hardware,
     instance_info,
     instance_network,
@@ -323,7 +324,7 @@ class Instance(stepwise.OnNode):
         if (protected := self.properties.get("protected")) is not None:
             expected["protected"] = protected
         yield from drift.compare(expected, real)
-        info = instance_info.info_of(self.properties)
+        info = instance_fields.info_of(self.properties)
         yield from drift.compare({"instance_info": info}, real)
         yield from instance_hardware.differences(self, self.properties.get("hardware") or {})
         if str(real["health"]).lower() == "critical":
@@ -365,6 +366,9 @@ class Instance(stepwise.OnNode):
         former = self.record.data.get(placement.FORMER) if returns else None
         node = former or self.record.physical_id
         return {placement.FORMER: node} if node else {}
+
+    def missing_fields(self, node: Json) -> Json:
+        return {} if node["instance_name"] else {"instance_name": system.host_name(self)}
 
     def handle_delete(self) -> Any:
         self.record.data.pop(teardown.REPLACED, None)

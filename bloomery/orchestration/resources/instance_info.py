@@ -1,4 +1,4 @@
-"""The ``instance_info`` of an Instance, and the effects of changes of its properties.
+"""The config drive of an Instance, and the effects of changes of its properties.
 
 Plans and updates share these pure functions of properties.
 """
@@ -10,28 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from bloomery.orchestration.properties.schema import Drift, OnChange, changes_of, drift_names
+from bloomery.orchestration.properties.schema import OnChange, changes_of
 from bloomery.orchestration.resources import instance_hardware, instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
 from bloomery.orchestration.resources.machines import Json
 
-IMAGE: Final[Mapping[str, str]] = {
-    "source": "image_source",
-    "checksum": "image_checksum",
-    "os_hash_algo": "image_os_hash_algo",
-    "os_hash_value": "image_os_hash_value",
-    "type": "image_type",
-    "disk_format": "image_disk_format",
-    "kernel": "kernel",
-    "ramdisk": "ramdisk",
-    "rootfs_uuid": "image_rootfs_uuid",
-    "download_source": "image_download_source",
-    "boot_iso": "boot_iso",
-}  # key of the property image -> key of instance_info
-BOOT: Final = ("boot_mode", "secure_boot")
 PINNED: Final = ("allocation", "node")  # each names a single node
 PROPERTIES: Final = instance_schema.PROPERTIES
-NOTED: Final = drift_names(PROPERTIES, Drift.FIELD)  # under the same name in instance_info
 
 
 def changes(after: Mapping[str, Any], names: Collection[str]) -> Collection[OnChange]:
@@ -116,20 +101,6 @@ def _after_writing(properties: Mapping[str, Any], sections: Collection[str]) -> 
     """
     serviced = ("service",) * (bool(sections) + bool(properties.get("runbook_after")))
     return (*serviced, "power off") if properties.get("power") == "off" else serviced
-
-
-def info_of(properties: Mapping[str, Any]) -> Json:
-    image = properties.get("image") or {}
-    info = {field: image.get(key) for key, field in IMAGE.items()}
-    info |= {name: properties.get(name) for name in NOTED}
-    capabilities = dict(properties.get("capabilities") or {})
-    capabilities |= {
-        name: str(value).lower() for name in BOOT if (value := properties.get(name)) is not None
-    }
-    info["capabilities"] = capabilities
-    for kind, interface in (properties.get("custom_deploy") or {}).items():
-        info[f"{kind}_interface"] = interface
-    return {name: value for name, value in info.items() if value not in (None, "", {}, [])}
 
 
 def config_drive(properties: Mapping[str, Any], host_name: str) -> Any:

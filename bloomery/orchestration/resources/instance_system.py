@@ -23,6 +23,7 @@ from bloomery.orchestration.resources import (
     allocation,
     base,
     first_boot,
+    instance_fields,
     instance_hardware,
     instance_info,
     instance_network,
@@ -71,7 +72,7 @@ def prepare(instance: OnNode) -> str | None:
             raise stepwise.MachineRefused(f"cannot use {label}: it is {state}{because}{way_out}")
     instance_network.placed_networks(instance, node["uuid"])
     instance.note_move(node)
-    info = instance_info.info_of(instance.properties) | {machines.MARK: instance.mark()}
+    info = instance_fields.info_of(instance.properties) | {machines.MARK: instance.mark()}
     fields = {f"instance_info/{key}": value for key, value in info.items()}
     fields["instance_name"] = host_name(instance)
     if node["instance_uuid"] is None:
@@ -173,8 +174,8 @@ def renew(instance: OnNode) -> stepwise.Following:
     if state in ON_ITS_WAY:
         return instance.wait_in("deploy", "for the node to be active")
     instance.note_move(node)
-    before = instance_info.info_of(instance.record.properties)
-    after = instance_info.info_of(instance.properties)
+    before = instance_fields.info_of(instance.record.properties)
+    after = instance_fields.info_of(instance.properties)
     info = after | {key: None for key in before if key not in after}  # the mark stays
     fields = {f"instance_info/{key}": value for key, value in info.items()}
     fields["instance_name"] = host_name(instance)

@@ -13,7 +13,7 @@ from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
 from bloomery.orchestration.resources import (
     allocation,
-    instance_info,
+    instance_fields,
     instance_network,
     instance_preparation,
     machines,
@@ -94,7 +94,7 @@ def is_shut_down(instance: OnNode) -> stepwise.Following:
 
 
 def _forget(instance: OnNode, node: Json) -> None:
-    written = {*instance_info.info_of(instance.properties), machines.MARK}
+    written = {*instance_fields.info_of(instance.properties), machines.MARK}
     fields = [f"instance_info/{key}" for key in node["instance_info"] if key in written]
     if node["instance_name"] is not None:
         fields.append("instance_name")

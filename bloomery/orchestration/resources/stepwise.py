@@ -309,10 +309,14 @@ class OnNode(Stepwise):
             return None
         node = self.get_node()
         self.check_unmarked(node[field], f"node {node['name'] or node['uuid']}")
-        patch = [{"op": "add", "path": f"/{field}/{MARK}", "value": self.mark()}]
-        self.machines.update_node(node["uuid"], patch)
+        fields = {f"{field}/{MARK}": self.mark(), **self.missing_fields(node)}
+        self.machines.update_node(node["uuid"], patch_of(fields))
         self.resource_id_set(node["uuid"])  # it may have been a name
         return None
+
+    def missing_fields(self, node: Json) -> Json:
+        """Return fields that an adopted node lacks, and that a created one would have."""
+        return {}
 
     def step_unmark(self) -> str | None:
         if field := self.mark_field:

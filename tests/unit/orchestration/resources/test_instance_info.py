@@ -7,12 +7,8 @@ import json
 import pytest
 
 from bloomery.orchestration.resources.effects import NO_EFFECT
-from bloomery.orchestration.resources.instance_info import (
-    changes,
-    config_drive,
-    effect_of_update,
-    info_of,
-)
+from bloomery.orchestration.resources.instance_fields import info_of, properties_of
+from bloomery.orchestration.resources.instance_info import changes, config_drive, effect_of_update
 
 POLICIES = {"image_update_policy": "rebuild", "user_data_update_policy": "ignore"}
 
@@ -63,3 +59,29 @@ def test_a_config_drive_is_made_of_its_parts():
     assert head == "#cloud-config"
     default, ann = json.loads(text)["users"]
     assert (default, ann["name"], ann["lock_passwd"]) == ("default", "ann", True)
+
+
+@pytest.mark.parametrize(
+    ("info", "properties", "left"),
+    [
+        ({}, {}, []),
+        ({"image_source": "http://a", "kernel": "http://k", "boot_iso": ""},
+         {"image": {"source": "http://a", "kernel": "http://k"}}, []),
+        ({"deploy_interface": "ramdisk"}, {"custom_deploy": {"deploy": "ramdisk"}}, []),
+        ({"root_gb": 20, "traits": ["A"], "tags": [], "extra": {"a": 1}},
+         {"root_gb": 20, "traits": ["A"], "extra": {"a": 1}}, []),
+        ({"root_gb": "20", "swap_mb": 1}, {"swap_mb": 1}, ["root_gb"]),
+        ({"capabilities": {"boot_mode": "uefi", "secure_boot": "false"}},
+         {"boot_mode": "uefi", "secure_boot": False, "capabilities": {}}, []),
+        ({"capabilities": {"boot_mode": "odd", "secure_boot": "True"}},
+         {"capabilities": {"boot_mode": "odd", "secure_boot": "True"}}, []),
+        ({"capabilities": "boot_mode:uefi"}, {}, ["capabilities"]),
+        ({"configdrive": "c2", "stack": {"id": "1"}, "mine": 1}, {}, ["configdrive", "mine"]),
+    ],
+)  # fmt: skip
+def test_properties_are_read_from_what_is_written(info, properties, left):
+    """The way back loses nothing that it does not name."""
+    read, unread = properties_of(info)
+    assert ({"capabilities": {}} | read, unread) == ({"capabilities": {}} | properties, left)
+    rest = {key: value for key, value in info.items() if key not in [*left, "stack"] and value}
+    assert info_of(read) == rest
