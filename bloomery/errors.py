@@ -1097,7 +1097,7 @@ class ConsoleNotSerial(Conflict):
     code = "console.not_serial"
     text = (
         "cannot open the console of node {node} through the API: its console_interface {interface} "
-        "has no TCP port; choose ipmitool-socat or console-server"
+        "has no TCP port; choose ipmitool-socat, redfish-ssh or console-server"
     )
 
 

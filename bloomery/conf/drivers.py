@@ -216,6 +216,17 @@ class Console:
     record_size: int = option(
         16, "MiB of a node's record; the older half goes first", least=1, most=4096
     )
+    ssh_known_hosts: str = option(
+        "",
+        "file with the host keys of BMCs, as ssh-keyscan writes it, for console interface "
+        "redfish-ssh; needed for that",
+    )
+    ssh_host_keys: str = option(
+        "strict",
+        "strict: only BMCs of ssh_known_hosts; accept-new: the first key of a BMC is added to it. "
+        "Another key than the known one is refused in both cases",
+        choices=("strict", "accept-new"),
+    )
     allow_local: bool = option(
         False, "let console servers be at loopback, link-local and cloud metadata addresses"
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
 import socket
 import subprocess
-import threading
 from collections.abc import Sequence
 from typing import Final
 
+from bloomery.drivers import processes
 from bloomery.drivers.ipmi import tool
 from bloomery.drivers.ipmi.info import Info
+from bloomery.drivers.processes import ProcessLine
 
 PROGRAM: Final = "socat"
 _PATIENCE: Final = tool.Patience(retries=4, interval_s=1)
@@ -21,26 +20,25 @@ _ESCAPE: Final = "\udcff"  # for ipmitool's own commands: a byte that no UTF-8 h
 _LAST_S: Final = 5.0  # for socat to end once its socket is closed
 
 
-class SolLine:
+class SolLine(ProcessLine):
     """``suite``: the cipher suite, None for any.  The processes end with the thread that opens."""
 
     def __init__(self, own: Info, suite: int | None) -> None:
+        super().__init__()
         self._own, self._suite = own, suite
-        self._mutex = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
 
     def open(self) -> socket.socket:
         """Start socat and ipmitool, which takes the session over, as only one is possible."""
         ours, theirs = socket.socketpair()
         with (
             theirs,
-            tool.in_memory(self._own.password.encode() or b"\0") as password,
-            tool.in_memory(os.fsencode(self._script(password))) as script,
+            processes.in_memory(self._own.password.encode() or b"\0") as password,
+            processes.in_memory(os.fsencode(self._script(password))) as script,
             self._mutex,
         ):
             shell = f"EXEC:/bin/sh /proc/self/fd/{script},pty,stderr"
             self._process = subprocess.Popen(
-                (*tool.tie(), PROGRAM, f"FD:{theirs.fileno()}", shell),
+                (*processes.tie(), PROGRAM, f"FD:{theirs.fileno()}", shell),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), password, script),
                 env=tool.environment(self._own), start_new_session=True,
@@ -55,28 +53,12 @@ class SolLine:
         self.kill(_LAST_S)
         with self._mutex:
             self._process = None
-        with tool.in_memory(self._own.password.encode() or b"\0") as password:
+        with processes.in_memory(self._own.password.encode() or b"\0") as password:
             subprocess.run(
-                (*tool.tie(), *self._command("deactivate", password)),
+                (*processes.tie(), *self._command("deactivate", password)),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=(password,), env=tool.environment(self._own), check=False,
             )  # fmt: skip
-
-    def abort(self) -> None:
-        with self._mutex:
-            if self._process is not None:
-                _signal(self._process, signal.SIGTERM)
-
-    def kill(self, after_s: float) -> None:
-        with self._mutex:
-            process = self._process
-        if process is None:
-            return
-        try:
-            process.wait(after_s)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
 
     def _script(self, password: int) -> str:
         """Return a shell script that ends an older session before it opens its own."""
@@ -90,8 +72,3 @@ class SolLine:
             self._own, ("sol", verb), suite=self._suite, patience=_PATIENCE,
             password_file=f"/proc/self/fd/{password}", verbose=False,
         )  # fmt: skip
-
-
-def _signal(process: subprocess.Popen[bytes], order: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, order)

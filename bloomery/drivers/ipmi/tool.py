@@ -7,18 +7,17 @@ session failed.  The meaning of a message is whether a retry helps, and what the
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import functools
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bloomery import errors, secrets
+from bloomery.drivers import processes
 from bloomery.drivers.bmc.meanings import Meaning
 from bloomery.drivers.ipmi.info import Info
 
@@ -143,8 +142,8 @@ def run(
     if shutil.which(PROGRAM) is None:
         raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
     with (
-        in_memory(info.password.encode() or b"\0") as descriptor,
-        in_memory(f"{secret}\n".encode()) as script,
+        processes.in_memory(info.password.encode() or b"\0") as descriptor,
+        processes.in_memory(f"{secret}\n".encode()) as script,
     ):
         if secret is not None:
             arguments = ("exec", f"/proc/self/fd/{script}")
@@ -154,8 +153,8 @@ def run(
         )  # fmt: skip
         try:
             done = subprocess.run(
-                (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                pass_fds=(descriptor, script), env=environment(info), timeout=within_s,
+                (*processes.tie(), *line), stdin=subprocess.DEVNULL, capture_output=True,
+                check=False, pass_fds=(descriptor, script), env=environment(info), timeout=within_s,
             )  # fmt: skip
         except subprocess.TimeoutExpired as late:
             opened = "it opened a session and gave " if _IN_SESSION in (late.stderr or b"") else ""
@@ -185,37 +184,9 @@ def masked(info: Info, output: str) -> str:
     return output
 
 
-@contextlib.contextmanager
-def in_memory(content: bytes) -> Iterator[int]:
-    """Yield the descriptor of a nameless file; an empty password is stored as NUL."""
-    descriptor = os.memfd_create("ipmi", os.MFD_CLOEXEC)
-    try:
-        os.write(descriptor, content)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def environment(info: Info) -> dict[bytes, bytes]:
     inherited = {name: value for name, value in os.environb.items() if name != _KG_KEY}
     return inherited | ({_KG_KEY: info.kg_key} if info.kg_key else {})
-
-
-@functools.cache
-def tie() -> tuple[str, ...]:
-    """Return a command prefix that kills the program with its parent thread, where available.
-
-    The thread waits for the program, so it ends first only if the process was killed; then a
-    successor must not meet a command of ours.
-    """
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        return ()
-    line = (setpriv, "--pdeathsig", "KILL")
-    can = subprocess.run(
-        (*line, setpriv, "--version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-    )  # fmt: skip
-    return () if can.returncode else line
 
 
 def _explain(output: str, patience: Patience) -> str:

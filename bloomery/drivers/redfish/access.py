@@ -105,6 +105,13 @@ class Access:
         account: Account = reads[_ACCOUNT][1]
         return account
 
+    def working_account(self, task: DriverTask) -> Account:
+        """Return the account with the password that works, as far as it is known."""
+        account = self.account(task)
+        other = passwords.find_other(task, account)
+        is_refused = self.gateway.bmc(account.address).login(_key(account)).is_open
+        return other.account if other is not None and is_refused else account
+
     def bmc(self, task: DriverTask) -> BmcState:
         """Return the state of the node's BMC."""
         return self.gateway.bmc(self.account(task).address)
@@ -279,10 +286,7 @@ class Access:
         """
         from bloomery.drivers.redfish.look import RedfishLook
 
-        account = self.account(task)
-        other = passwords.find_other(task, account)
-        if other is not None and self.gateway.bmc(account.address).login(_key(account)).is_open:
-            account = other.account
+        account = self.working_account(task)
         key = _key(account)
         with self._mutex:
             login = self._watched.get(key) or self._logins.get(key)

@@ -18,7 +18,7 @@ class RedfishHardware(base.HardwareType):
     supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("redfish", "no-bios"),
         "boot": ("redfish-virtual-media", "ipxe", "redfish-https", "http-ipxe", "pxe", "http"),
-        "console": ("no-console", "ipmitool-socat", "console-server"),
+        "console": ("no-console", "ipmitool-socat", "console-server", "redfish-ssh"),
         "deploy": ("ramdisk", "direct", "custom-agent", "bootc", "autodetect"),
         "firmware": ("redfish", "no-firmware"),
         "inspect": ("redfish", "agent", "no-inspect"),

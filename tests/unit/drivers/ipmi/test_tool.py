@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
+from bloomery.drivers import processes
 from bloomery.drivers.ipmi import info, tool
 from tests.kit.waiting import wait_for
 
@@ -332,9 +333,9 @@ def test_a_system_that_cannot_tie_it_to_us_runs_it_all_the_same(tmp_path, monkey
         if line is not None:
             (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
             (tmp_path / name).chmod(0o755)
-    tool.tie.cache_clear()
+    processes.tie.cache_clear()
     try:
         said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word"})
         assert tool.run(said, ASK, patience=ONCE) == "fine\n"
     finally:
-        tool.tie.cache_clear()
+        processes.tie.cache_clear()
