@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_073,  # passwords by IPMI, consoles by SSH
-    "lines of the tests": 151_765,  # passwords by IPMI, consoles by SSH
+    "lines of the product": 133_076,  # passwords by IPMI, consoles by SSH
+    "lines of the tests": 151_775,  # passwords by IPMI, consoles by SSH
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8960,  # the activity of a site
     "lines of bloomery/cli": 11_776,  # the activity of a site
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_160,  # values from outside
+    "lines of bloomery/orchestration/resources": 10_163,  # values from outside
     "lines of bloomery/orchestration/engine_host": 1914,  # values from outside
     "lines of bloomery/orchestration/orders": 3651,  # values from outside
     "lines of bloomery/orchestration/queries": 1696,  # values from outside

@@ -74,7 +74,7 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "run_after": Step("order service", "ran_after look_after", orders=True, run=system.run_after),
     "ran_after": Step("see how the service went", "look_after check_power",
                       "for its service to end", run=system.ran_after),
-    "end_service": Step("order abort after a failed service", "check_power", orders=True,
+    "end_service": Step("order abort after a failed service", "check_power renew", orders=True,
                         run=system.end_service),
     "check_power": Step("protect the node, and see its power", "come_up switch",
                         run=system.check_power),

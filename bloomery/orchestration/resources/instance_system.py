@@ -142,9 +142,9 @@ def ran_after(instance: OnNode) -> stepwise.Following:
 
 
 def end_service(instance: OnNode) -> str | None:
-    """Order abort after a failed service whose hardware is not wanted any more."""
+    """Order abort after a failed service: its hardware is not wanted any more, or a rebuild is."""
     instance.order("abort")
-    return "check_power"
+    return "renew" if instance.record.data.get("rebuilds") else "check_power"
 
 
 def check_power(instance: OnNode) -> str | None:
@@ -186,6 +186,8 @@ def renew(instance: OnNode) -> stepwise.Following:
         data.pop(instance_preparation.BEFORE, None)
         return "prepare" if state == State.AVAILABLE else "before"
     if data.get("rebuilds") or state == State.DEPLOYFAIL:
+        if state == State.SERVICEFAIL:
+            return "end_service"
         if node["protected"] and instance.properties["protected"] is not False:
             raise stepwise.MachineRefused(
                 f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set "
@@ -233,7 +235,8 @@ def effect_of_renew(
         reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
         reason = "a rebuild is ordered" if is_ordered else reason
         written = instance_info.effect_of_repair(properties, sections)
-        return replace(written, certain=True, reason=reason)
+        verbs = (*(("abort",) if state == State.SERVICEFAIL else ()), *written.verbs)
+        return replace(written, verbs=verbs, certain=True, reason=reason)
     target = POWER[properties["power"]]
     if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):
         return effect

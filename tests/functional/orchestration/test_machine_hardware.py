@@ -145,6 +145,16 @@ def test_a_service_that_failed_is_repeated_by_the_next_update(site: Site) -> Non
     assert verbs(site) == ["active", "service", "service"]
 
 
+def test_a_failed_service_is_ended_before_a_rebuild(site: Site) -> None:
+    assert create(site) == "CREATE_COMPLETE"
+    site.machines.fail_next("service", "the BMC is mute")
+    assert update(site, hardware=TURBO) == "UPDATE_FAILED"
+    changes = {"image": {"source": "http://b"}, "hardware": SLOW}
+    assert update(site, **changes) == "UPDATE_COMPLETE"
+    assert verbs(site) == ["active", "service", "abort", "rebuild", "service"]
+    assert node(site)["provision_state"] == "active"
+
+
 def test_a_machine_that_is_to_be_off_is_switched_off_after_the_service(site: Site) -> None:
     assert create(site, power="off") == "CREATE_COMPLETE"
     assert update(site, power="off", hardware=TURBO) == "UPDATE_COMPLETE"
