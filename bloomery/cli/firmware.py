@@ -282,7 +282,7 @@ def _digest(client: Client) -> str:
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @groups.filtered
 @_COMPONENT
-@groups.batched(20, "updated")
+@groups.batched(20)
 @_CLOUD
 def apply(
     nodes: tuple[str, ...],
@@ -312,7 +312,7 @@ def apply(
 @groups.filtered
 @click.option("--component", type=click.Choice(_COMPONENTS[:2]), required=True, help="This one.")
 @click.option("--version", help="Of the image, where a BMC keeps several.")
-@groups.batched(20, "updated")
+@groups.batched(20)
 @_CLOUD
 def rollback(
     nodes: tuple[str, ...],

@@ -76,11 +76,8 @@ def chosen_filters(nodes: Sequence[str], takes_all: bool, filters: Mapping[str, 
     return chosen
 
 
-def batched(default: int, done: str) -> Callable[[C], C]:
-    """Return a decorator for commands that go on batch by batch, and that ask first.
-
-    ``default``: the size of a batch; ``done``: what becomes of its machines, as a participle.
-    """
+def batched(default: int) -> Callable[[C], C]:
+    """Return a decorator for commands that go on by batches, of this size, and that ask first."""
 
     def decorate(command: C) -> C:
         for option in (
@@ -92,7 +89,7 @@ def batched(default: int, done: str) -> Callable[[C], C]:
                          show_default=True,
                          help="Begin no further batch after more failures than these."),
             click.option("--batch", "size", type=click.IntRange(1, 200), default=default,
-                         show_default=True, help=f"Machines that are {done} at a time."),
+                         show_default=True, help="Machines at a time."),
         ):  # fmt: skip
             command = option(command)
         return command

@@ -38,7 +38,7 @@ _OFF: Final = (
 @click.option("--steps", metavar="FILE", help="The steps of service: a list in JSON or YAML.")
 @click.option("--runbook", metavar="NAME", help="The runbook of service, instead of steps.")
 @click.option("--soft", is_flag=True, help="Ask the operating systems to stop.")
-@groups.batched(1, "ordered that")
+@groups.batched(1)
 @click.pass_obj
 def act(
     find: Callable[[], cloud.Cloud], name: str, words: tuple[str, ...], paths: tuple[str, ...],

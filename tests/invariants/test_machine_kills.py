@@ -29,4 +29,6 @@ def test_machines_end_the_same_and_are_ordered_nothing_twice(
 def test_nothing_of_a_stack_that_was_deleted_is_left(tmp_path: Path) -> None:
     end, _ = run(FLOWS["delete"], begun(FLOWS["delete"], tmp_path))
     assert not any(end["records"].values())
-    assert end["nodes"] == {("available", "power off", False, None, False, False, False): 2}
+    assert end["nodes"] == {
+        ("available", "power off", False, None, False, False, False, False, False): 2
+    }

@@ -233,6 +233,19 @@ def take_over(site: Site) -> None:
     site.create(machine_sites.template({"node": node}))
 
 
+def adopt(site: Site) -> None:
+    """Adopt machines that run, and of which no stack has known anything."""
+    resources, entries = {}, {}
+    for name, node in zip(("a", "b"), site.machines.nodes.values(), strict=True):
+        node |= {"provision_state": "active", "power_state": "power on"}
+        node["instance_info"] = {"image_source": "http://images/a"}
+        properties = {"selector": {"resource_class": "pool"}, "name": name,
+                      "image": {"source": "http://images/a"}}  # fmt: skip
+        resources[name] = {"type": "OS::Ironic::Instance", "properties": properties}
+        entries[name] = {"resource_id": node["uuid"], "resource_data": {"instance": None}}
+    site.create(machine_sites.template(resources, "adopted"), adopt={"resources": entries})
+
+
 def suspended(site: Site) -> None:
     site.perform(OrderKind.SUSPEND)
 
@@ -303,6 +316,7 @@ FLOWS = {
             driver_info={"a": "b"}, target_state="manageable", boot_mode="uefi", retired=True)),
         "UPDATE_COMPLETE", lambda site: site.create(of_node()),
     ),
+    "adopt machines that run": Flow(adopt, "ADOPT_COMPLETE"),
     "take a node over": Flow(take_over, "CREATE_COMPLETE"),
     "give a node back": Flow(lambda site: site.delete(), "DELETE_COMPLETE", take_over),
     "run steps": Flow(lambda site: site.create(of_steps()), "CREATE_COMPLETE"),
@@ -393,7 +407,8 @@ def _end(site: Site) -> dict[str, Any]:
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
              node["instance_info"].get("image_source"), node["maintenance"],
-             "stack" in node["extra"], bool(node["retired"]))
+             "stack" in node["extra"], "stack" in node["instance_info"],
+             bool(node["instance_name"]), bool(node["retired"]))
             for node in machines.nodes.values()
         ),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},

@@ -157,15 +157,20 @@ class Clients:
         """Be asked for by an engine that has nothing to do until then."""
         self.now_s = max(self.now_s, until_s)
 
-    def create(self, template: model.Template, *, rollback: bool = False, **more: Any) -> int:
+    def create(
+        self, template: model.Template, *, rollback: bool = False,
+        adopt: Mapping[str, Any] | None = None, **more: Any,
+    ) -> int:  # fmt: skip
+        kind = OrderKind.CREATE if adopt is None else OrderKind.ADOPT
         row = model.Stack(
             uuid=self.root, root_uuid=self.root, name="S", project="p",
-            template_uuid=template.uuid, action="CREATE", status="IN_PROGRESS",
-            reason="Stack CREATE started", disable_rollback=not rollback,
+            template_uuid=template.uuid, action=kind.upper(), status="IN_PROGRESS",
+            reason=f"Stack {kind.upper()} started", disable_rollback=not rollback,
             deadline_at=EPOCH + timedelta(seconds=self.now_s + 3600),
             created_at=EPOCH + timedelta(seconds=self.now_s), **more,
         )  # fmt: skip
-        return trees.accept(self.db, self._order(OrderKind.CREATE), row, templates=(template,))
+        order = dataclasses.replace(self._order(kind), payload={"data": adopt} if adopt else {})
+        return trees.accept(self.db, order, row, templates=(template,))
 
     def update(
         self, template: model.Template, *, rollback: bool = False,
