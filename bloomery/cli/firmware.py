@@ -82,13 +82,14 @@ def set_catalogue(file: Path, cloud_name: str | None) -> None:
 
 
 @catalogue.command()
+@click.option("--digest", is_flag=True, help="Print the digest alone, for templates of stacks.")
 @_CLOUD
-def show(cloud_name: str | None) -> None:
+def show(digest: bool, cloud_name: str | None) -> None:
     """Print the catalogue as it was written."""
-    text = cloud.find(cloud_name).nodes.get(_CATALOGUE)["catalogue"]
-    if text is None:
+    document = cloud.find(cloud_name).nodes.get(_CATALOGUE)
+    if document["catalogue"] is None:
         raise NoCatalogue
-    for line in text.splitlines():
+    for line in [document["digest"]] if digest else document["catalogue"].splitlines():
         click.echo(terminal.visible(line))
 
 

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_073,  # passwords by IPMI, consoles by SSH
-    "lines of the tests": 151_798,  # passwords by IPMI, consoles by SSH
+    "lines of the product": 133_074,  # passwords by IPMI, consoles by SSH
+    "lines of the tests": 151_820,  # passwords by IPMI, consoles by SSH
     "lines of bloomery": 3882,  # serial consoles, and what came before
     "lines of bloomery/api": 8960,  # the activity of a site
-    "lines of bloomery/cli": 11_773,  # the activity of a site
+    "lines of bloomery/cli": 11_774,  # the activity of a site
     "lines of bloomery/cmd": 2257,  # values from outside
     "lines of bloomery/conductor": 11_573,  # bootable containers, leaks
     "lines of bloomery/conf": 2030,  # passwords by IPMI, consoles by SSH

@@ -129,7 +129,7 @@ def current_effect(
         return effect_of(due, properties.get("power")) if due else effect
     stated = properties["hardware"]
     digest, updates = instance.machines.list_firmware_updates(node["uuid"])
-    others = [name for name in due if name != CATALOGUE]
+    others: Sequence[str] = [name for name in due if name != CATALOGUE]
     if digest != stated[CATALOGUE]:
         reason = f"{_other_catalogue(stated[CATALOGUE], digest)}: nothing is updated by it"
     else:

@@ -113,6 +113,7 @@ def test_a_bad_catalogue_leaves_the_former_one(run: Run, api: Client, stored, tm
     assert (before["entries"], len(before["digest"])) == (1, 16)
     shown = run("firmware catalogue show")
     assert shown.stdout == before["catalogue"]
+    assert run("firmware catalogue show --digest").stdout == f"{before['digest']}\n"
 
 
 def test_without_a_catalogue_nothing_is_planned(run: Run, api: Client) -> None:

@@ -1,7 +1,7 @@
 """The examples of machines, on a rack of simulated servers with Redfish BMCs.
 
 Each is created, updated and deleted over REST; what came of it is looked at over Redfish, past the
-service.  Four run with every `make test`, all of them with `make test-long`.
+service.  Five run with every `make test`, all of them with `make test-long`.
 """
 
 from __future__ import annotations
@@ -158,6 +158,21 @@ def bios(value: str) -> Look:
     return look
 
 
+def turbo(value: str, count: int) -> Look:
+    """So many machines of the pool run with this setting, which was read past the service."""
+
+    def look(floor: Floor, outputs: Outputs) -> None:
+        active = {node["name"] for node in floor.nodes() if node["provision_state"] == "active"}
+        values = [
+            floor.redfish(server, f"{server.system_id}/Bios")["Attributes"]["ProcTurboMode"]
+            for number, server in enumerate(floor.servers.machines[:POOL], 1)
+            if f"n{number}" in active
+        ]
+        assert values == [value] * count
+
+    return look
+
+
 def flashed(version: str) -> Look:
     """It runs this version of its BIOS, and its node tells that it was flashed."""
 
@@ -209,6 +224,9 @@ EXAMPLE: dict[str, Example] = {
     "group-canary": Example(
         change=NEW_ISO, made=both(runs(A, A), tells(ready=2)), changed=runs(B, B)),
     "group-continue": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
+    "group-hardware": Example(
+        change={"turbo": "Enabled"}, made=both(runs(A, A), turbo("Disabled", 2)),
+        changed=both(runs(A, A), turbo("Enabled", 2), tells(ready=2))),
     "group-pause": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-rollback-batch": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-spread": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
@@ -260,7 +278,10 @@ OUTSIDE = {
         change={"macs": ["52:54:00:00:00:01"]}, made=tells(state="available"),
         changed=tells(state="available")),
 }  # examples beside those of one kind each  # fmt: skip
-SHORT = ("instance-image-rebuild", "group-canary", "hardware-firmware", "hardware-raid")
+SHORT = (
+    "instance-image-rebuild", "group-canary", "group-hardware", "hardware-firmware",
+    "hardware-raid",
+)  # fmt: skip
 
 
 def test_every_example_of_machines_is_tried() -> None:
