@@ -112,7 +112,7 @@ class StackOperations:
 
     list_stack_resources = Operation(resources.list_stack_resources, "resource:index")
     describe_stack_resource = Operation(resources.describe_stack_resource, "resource:show")
-    get_resource_metadata = Operation(resources.get_resource_metadata, "resource:metadata")
+    get_resource_metadata = Operation(software.get_resource_metadata, None)
     resource_signal = Operation(signals.resource_signal, None)
     resource_mark_unhealthy = Operation(signals.resource_mark_unhealthy, "resource:mark_unhealthy")
     list_events = Operation(events.list_events, "events:index")

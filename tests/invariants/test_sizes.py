@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_074,  # passwords by IPMI, consoles by SSH
-    "lines of the tests": 151_820,  # passwords by IPMI, consoles by SSH
+    "lines of the product": 133_231,  # values from outside, agents of servers
+    "lines of the tests": 151_978,  # values from outside, agents of servers
     "lines of bloomery": 3882,  # serial consoles, and what came before
-    "lines of bloomery/api": 8960,  # the activity of a site
+    "lines of bloomery/api": 8970,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_774,  # the activity of a site
     "lines of bloomery/cmd": 2257,  # values from outside
     "lines of bloomery/conductor": 11_573,  # bootable containers, leaks
@@ -34,23 +34,23 @@ LIMITS = {
     "lines of bloomery/operations": 5952,  # the activity of a site
     "lines of bloomery/orchestration": 493,  # revisions of stacks
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3403,  # values from outside
+    "lines of bloomery/orchestration/engine": 3405,  # values from outside, agents of servers
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_163,  # values from outside
+    "lines of bloomery/orchestration/resources": 10_278,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 1914,  # values from outside
-    "lines of bloomery/orchestration/orders": 3651,  # values from outside
-    "lines of bloomery/orchestration/queries": 1696,  # values from outside
+    "lines of bloomery/orchestration/orders": 3688,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/queries": 1689,  # values from outside
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1288,  # values from outside
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 781,  # passwords by IPMI, consoles by SSH
-    "functions": 8587,  # passwords by IPMI, consoles by SSH
+    "files of the product": 782,  # values from outside, agents of servers
+    "functions": 8594,  # values from outside, agents of servers
     "functions of under ten lines, per mille": 772,  # parts of the projection of nodes
-    "one-caller helpers": 590,  # passwords by IPMI, consoles by SSH
+    "one-caller helpers": 589,  # passwords by IPMI, consoles by SSH
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 164,  # serial consoles, and what came before
     "moves of create": 320,  # revisions of stacks

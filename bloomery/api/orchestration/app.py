@@ -8,7 +8,8 @@ There is one version.  openstacksdk asks ``/v1`` for the list of versions first,
 where it has no identity service; Heat has it at ``/`` only.
 
 Without Keystone (``noauth``, ``http_basic``) the caller has the project of the path.  The URL of a
-signal needs no login: it carries the token that its resource has issued.
+signal, and the metadata of a DeployedServer, need no login: they carry the token that their
+resource has issued.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ USER: Final = "admin"  # the user name under noauth, as in Heat
 _VERSION: Final = re.compile(r"v(\d+)(?:\.(\d+))?", re.ASCII)
 _MEDIA_TYPE: Final = re.compile(r"application/vnd\.openstack\.orchestration-(v[\d.]+)")
 _OURS: Final = (1, 0)
-_SIGNAL: Final = re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/signal/?")
+_BY_TOKEN: Final = {  # the requests that a token of a resource may stand for a login in, by method
+    "POST": re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/signal/?"),
+    "GET": re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/metadata/?"),
+}
 ARN: Final = "arn:"
 _SLASH: Final = re.compile("%2f", re.IGNORECASE)
 CLIENT_HEADERS: Final = (  # the headers that Heat allows in CORS
@@ -236,8 +240,8 @@ class Application:
         """
         places = [] if "" in segments else self._table.find(segments)
         for place, idents in places:
-            endpoint = place.endpoints.get(method)
-            if endpoint is not None:
+            endpoint = place.endpoints.get("GET" if method == "HEAD" else method)
+            if endpoint is not None and (method != "HEAD" or endpoint.has_head):
                 # the one escape that the server keeps: a slash inside a segment
                 whole = [_SLASH.sub("/", ident) for ident in idents]
                 return endpoint, whole[segments[0] == VERSION :]
@@ -268,11 +272,13 @@ def _cut_version(path: str, accept: str) -> str:
 
 
 def _signal_token(environ: dict[str, Any], path: str) -> str | None:
-    """Return the token of a signal's URL, or None where the request needs a login.
+    """Return the token of a URL that a resource has issued, or None where a login is needed.
 
-    ``path``: below the project.  The engine compares the token with its stored one.
+    ``path``: below the project.  The operation compares the token with the stored one.
     """
-    if environ["REQUEST_METHOD"] != "POST" or _SIGNAL.fullmatch(path) is None:
+    method = environ["REQUEST_METHOD"]
+    by_token = _BY_TOKEN.get("GET" if method == "HEAD" else method)
+    if by_token is None or by_token.fullmatch(path) is None:
         return None
     query = middleware.read_query(environ.get("QUERY_STRING", ""))
     for token in (environ.get("HTTP_X_AUTH_TOKEN"), query.get(signals.TOKEN)):

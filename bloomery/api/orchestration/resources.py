@@ -77,8 +77,12 @@ def show(
 
 
 def metadata(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> Json:
+    """Show metadata; with a token in the address, as the collector "request" of agents reads it."""
     stack = call.stack(stack_name, stack_id)
-    return {"metadata": call.operations.get_resource_metadata(call.request, stack, resource_name)}
+    document = call.operations.get_resource_metadata(
+        call.request, stack, resource_name, token=call.token
+    )
+    return dict(document) if call.token in call.query.values() else {"metadata": document}
 
 
 def signal(call: StackCall, stack_name: str, stack_id: str, resource_name: str) -> None:

@@ -93,7 +93,7 @@ ENDPOINTS: Final = (
     *_row("GET", f"{_S}/resources", resources.index, "resource:index", query=resources.LIST),
     *_row("GET", _R, resources.show, "resource:show", query=resources.SHOW),
     *_row("PATCH", _R, resources.mark_unhealthy, "resource:mark_unhealthy", body=bodies.HEALTH),
-    *_row("GET", f"{_R}/metadata", resources.metadata, "resource:metadata"),
+    *_row("GET", f"{_R}/metadata", resources.metadata, "resource:metadata", has_head=True),
     *_row("POST", f"{_R}/signal", resources.signal, "resource:signal", body=bodies.SIGNAL),
     *_row("GET", f"{_R}/events", resources.list_events, "events:index", query=resources.EVENTS),
     *_row("GET", f"{_R}/events/{{event_id}}", resources.event, "events:show"),

@@ -504,7 +504,7 @@ def end_pauses(stack: EngineStack, row: EngineResource) -> None:
 def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> None:
     """Abort an action: call the kind's cancel handler, and set the resource to FAILED.
 
-    ``why`` None: the stack has timed out.
+    ``why`` None: the stack has timed out, and the reason of the wait is kept.
     """
     pending = _open_action(row)
     if pending.stage is Stage.CHECK:
@@ -516,9 +516,11 @@ def abort(stack: EngineStack, row: EngineResource, why: str | None = None) -> No
         row.properties_uuid, row.next_properties = pending.arguments.get("before"), None
     if pending.stage is not Stage.BACKOFF:
         task = f'{pending.action.lower()} from {row.kind.__name__} "{row.name}"'
+        waited = "" if why or row.reason == states.CHANGED else f": {row.reason}"
         why = why or f'Task {task} Stack "{stack.name}" [{stack.id}] Timed out'
+        reason = f"{pending.action} aborted ({why}){waited}"
         _close(stack, row)
-        _change(stack, row, pending.action, Status.FAILED, f"{pending.action} aborted ({why})")
+        _change(stack, row, pending.action, Status.FAILED, reason)
     else:
         _close(stack, row)
 

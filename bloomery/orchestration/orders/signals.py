@@ -48,7 +48,7 @@ def resource_signal(
         stack = access.living(ctx, identity)
         resource = resources.stored_resource(ctx, stack, name)
     else:
-        stack, resource = _by_token(ctx, identity, name, token)
+        stack, resource = find_by_token(ctx, identity, name, token)
     if details is not None and UNSET_HOOK in details:
         hook = details[UNSET_HOOK]
         if hook not in HOOKS:
@@ -67,9 +67,10 @@ def resource_signal(
     acceptance.accept(ctx, change)
 
 
-def _by_token(
+def find_by_token(
     ctx: StackContext, identity: StackIdentity, name: str, token: str
 ) -> tuple[Stack, StoredResource]:
+    """Return a resource and its stack, without a login.  Raises ResourceNotFound."""
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
         stored = stack and db.find(conn, stack.uuid, name, ctx.sealer)

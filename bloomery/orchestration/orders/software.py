@@ -18,14 +18,18 @@ from bloomery.db import events, rows
 from bloomery.db import software as db
 from bloomery.db.engine import Database
 from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
-from bloomery.model.stack_views import Json
+from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.operations.context import Context
+from bloomery.orchestration.orders import signals
 from bloomery.orchestration.properties.values import Properties
-from bloomery.orchestration.queries import access
+from bloomery.orchestration.queries import access, resources
 from bloomery.orchestration.queries.access import SIGNAL, StackContext
+from bloomery.orchestration.queries.stored_values import StoredStack
 from bloomery.orchestration.resources import software
+from bloomery.orchestration.resources.deployed_server import DeployedServer
 from bloomery.orchestration.resources.software_config import SoftwareConfig as Kind
 from bloomery.orchestration.template.environment import MASKED
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.secrets import Sealer
 
 Changes: TypeAlias = Callable[[SoftwareDeployment], Mapping[str, Any] | None]
@@ -138,6 +142,38 @@ def metadata_software_deployments(ctx: Context, server_id: str) -> list[Software
     with ctx.services.db.read() as conn:
         configs = db.list_server_configs(conn, _project(ctx), server_id, _sealer(ctx))
     return sorted(_visible_configs(ctx, configs), key=lambda config: config.name or "")
+
+
+def get_resource_metadata(
+    ctx: StackContext, identity: StackIdentity, name: str, *, token: str | None = None
+) -> Mapping[str, Any]:
+    """Return the metadata of a resource; that of a DeployedServer has its deployments.
+
+    ``token``: of a DeployedServer's address; a valid token replaces the check of a policy.  Secrets
+    are masked for a caller without the right to signal.  Raises ResourceNotFound.
+    """
+    if token is None:
+        access.authorize(ctx, "resource:metadata")
+        stack = access.living(ctx, identity)
+        row = resources.stored_resource(ctx, stack, name)
+    else:
+        stack, row = signals.find_by_token(ctx, identity, name, token)
+    member = StoredStack(ctx, stack).member(name)
+    server = None if member is None else member.resource()
+    if not isinstance(server, DeployedServer):
+        if token is not None:
+            raise resources.missing(stack, name)
+        return row.metadata
+    with ctx.services.db.read() as conn:
+        configs = db.list_server_configs(conn, stack.project, row.physical_id or "", ctx.sealer)
+    may_signal = token is not None or access.may(ctx, SIGNAL)
+    shown = configs if may_signal else _visible_configs(ctx, configs)
+    document = server.document(
+        each.document() | {"creation_time": each.created_at.isoformat()}
+        for each in sorted(shown, key=lambda config: config.name or "")
+    )
+    secrets = () if may_signal else (server.token(),)
+    return dict(Redaction(filter(None, secrets)).document(document))
 
 
 def show_software_deployment(ctx: Context, uuid: str) -> SoftwareDeployment:

@@ -143,13 +143,6 @@ def _attribute(member: StackMember, name: str) -> Any:
     return getattr(value, "value", value)
 
 
-def get_resource_metadata(
-    ctx: StackContext, identity: StackIdentity, name: str
-) -> Mapping[str, Any]:
-    stack = access.living(ctx, identity)
-    return stored_resource(ctx, stack, name).metadata
-
-
 def stored_resource(ctx: StackContext, stack: Stack, name: str) -> StoredResource:
     with ctx.services.db.read() as conn:
         resource = db.find(conn, stack.uuid, name, ctx.sealer)

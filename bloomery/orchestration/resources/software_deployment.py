@@ -21,7 +21,7 @@ from bloomery.orchestration.resources.software_config import (
 )
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import Walked
-from bloomery.outcome import DONE, Outcome
+from bloomery.outcome import DONE, Outcome, WaitForCall
 
 TRANSPORT: Final = signals.TRANSPORT
 NO_SIGNAL: Final = "NO_SIGNAL"
@@ -96,7 +96,8 @@ class SoftwareDeployment(signals.Signalled):
         if deployment["status"] == Status.FAILED:
             raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
         if deployment["status"] != Status.COMPLETE:
-            return base.wait_for(self.record.uuid)
+            reason = f"server {self.properties['server']} has not signalled yet"
+            return WaitForCall(reason=reason, timeout_s=0, then="same", source=self.record.uuid)
         return DONE
 
     check_update_complete = check_suspend_complete = check_resume_complete = check_create_complete

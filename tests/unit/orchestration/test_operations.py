@@ -123,7 +123,8 @@ def test_every_operation_stands_in_the_matrix_and_has_a_rule_or_asks_one():
     asked = {operation.rule for operation in OPERATIONS.values()}
     assert asked - {None} <= {rule.name for rule in policy_rules.RULES}
     assert [name for name, operation in OPERATIONS.items() if operation.rule is None] == [
-        "update_stack", "preview_update_stack", "resource_signal", "list_software_configs",
+        "update_stack", "preview_update_stack", "get_resource_metadata", "resource_signal",
+        "list_software_configs",
     ]  # fmt: skip
 
 

@@ -185,12 +185,24 @@ def test_signal_with_a_token_needs_no_login(tmp_path, query, headers):
     assert (world.engine.requests[-1].user, world.engine.requests[-1].roles) == (None, ())
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_metadata_by_a_token_need_no_login_and_are_as_agents_read_them(tmp_path, method):
+    """The operation compares the token, and finds metadata of a DeployedServer only."""
+    world = with_logins(tmp_path)
+    answer = world.api.ask(method, f"{S}/resources/a/metadata?token={TOKEN}")
+    assert answer.status == 200
+    assert method == "HEAD" or answer.json == {"k": "v"}
+    assert world.engine.asked == [("get_resource_metadata", (STACK, "a"), {"token": TOKEN})]
+    header = world.api.ask("GET", f"{S}/resources/a/metadata", headers={"X-Auth-Token": TOKEN})
+    assert header.json == {"metadata": {"k": "v"}}
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
         ("POST", f"{S}/resources/a/signal?token=other"),
         ("GET", f"{S}/resources/a/signal?token={TOKEN}"),
-        ("GET", f"{S}/resources/a/metadata?token={TOKEN}"),
+        ("PUT", f"{S}/resources/a/metadata?token={TOKEN}"),
         ("POST", f"{S}/actions?token={TOKEN}"),
         ("POST", f"{BASE}/stacks?token={TOKEN}"),
         ("DELETE", f"{S}?token={TOKEN}"),

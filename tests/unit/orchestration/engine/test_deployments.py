@@ -39,3 +39,13 @@ def test_the_token_of_a_deployment_is_stored_before_its_server_can_know_it():
     assert world.state == "CREATE_COMPLETE"
     assert world.row("d").data["token"] == token
     assert len(software.deployments) == 1
+
+
+def test_a_deployment_that_nobody_answers_says_at_the_time_out_for_whom_it_waited():
+    software = MemorySoftware()
+    world = tree_world.World(software=lambda _project: software)
+    world.deadline_s = 60
+    world.create(DEPLOYED)
+    world.run()
+    assert (world.state, world.root.reason) == ("CREATE_FAILED", "Timed out")
+    assert world.row("d").reason.endswith("Timed out): server server-1 has not signalled yet")

@@ -201,7 +201,9 @@ def test_a_deployment_brings_a_config_with_values_to_a_server(store):
 
 def test_a_deployment_waits_for_the_answer_of_its_server(store):
     found, token = begun(store)
-    assert found.check_create_complete(token) == base.wait_for(found.record.physical_id)
+    wait = found.check_create_complete(token)
+    assert (wait.source, wait.timeout_s) == (found.record.physical_id, 0)
+    assert wait.reason == f"server {found.properties['server']} has not signalled yet"
     assert found.resolve_attribute("deploy_stdout") is None
     text = found.handle_signal({"url": "u", "deploy_stdout": "ok", "deploy_status_code": 0})
     assert text == "deployment succeeded"

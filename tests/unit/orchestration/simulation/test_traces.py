@@ -126,7 +126,7 @@ resources:
     assert result.events[3].reason == "Timed out"
     aborted = result.events[2].reason
     assert aborted.startswith('CREATE aborted (Task create from TestResource "a" Stack "S" [')
-    assert aborted.endswith("] Timed out)")
+    assert aborted.endswith("] Timed out): its wait_secs are not over")
     assert result.events[3].at_s == 60
     assert (result.error.type, result.error.message) == ("StackTimedOut", "Timed out")
 
