@@ -25,11 +25,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Repeat the step in ``after_s`` seconds; the lock is kept, the thread is freed."""
+    """Repeat the step in ``after_s`` seconds; the lock is kept, the thread is freed.
+
+    ``emits``: of a resource: a new reason is an event of its stack.
+    """
 
     after_s: float
     reason: str
     source: str = ""
+    emits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ class Stacks:
         software = importlib.import_module("bloomery.orchestration.orders.software")
         machines = importlib.import_module("bloomery.orchestration.orders.machines")
         outputs = importlib.import_module("bloomery.orchestration.queries.outputs")
+        calls = importlib.import_module("bloomery.orchestration.engine_host.webhook_calls")
         runtime: EngineRuntime = runtimes.make_runtime(
             self._conf,
             engines=lambda: len(self.engine.liveness.live_ids()),
@@ -112,6 +113,7 @@ class Stacks:
             machines=machines.machines_of(self._services),
             stacks=outputs.stacks_of(self._services),
             authorize=access.stored_type_check(self._services),
+            webhooks=calls.WebhookCalls(self._conf.events),
         )
         return runtime
 

@@ -365,7 +365,8 @@ def _wait(stack: EngineStack, row: EngineResource, outcome: Again | WaitForCall 
             _explain(stack, row, states.CHANGED)
         return
     row.busy += 1
-    if _explain(stack, row, outcome.reason) and isinstance(outcome, Hold):
+    emits = isinstance(outcome, Hold) or (isinstance(outcome, Again) and outcome.emits)
+    if _explain(stack, row, outcome.reason) and emits:
         stack.emit_event(row, row.action, row.status, row.reason)
 
 

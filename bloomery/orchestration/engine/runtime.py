@@ -15,7 +15,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.resources.base import ResourceContext
+from bloomery.orchestration.resources.base import ResourceContext, Webhooks
 from bloomery.orchestration.resources.children import OtherStacks
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
@@ -39,6 +39,7 @@ class EngineRuntime:
     ``software``         returns the store of a project's software configs and deployments
     ``machines``         returns the bare-metal service, in the name of the tree's last caller
     ``stacks``           returns the stacks of other trees, in the name of this tree's last caller
+    ``webhooks``         calls the webhooks of drains
     ``authorize``        called with a stack, and the resource types of its child, before the child
                          is created or updated; raises Forbidden
     """
@@ -60,6 +61,7 @@ class EngineRuntime:
     machines: Callable[[model.Stack], Machines] | None = None
     stacks: Callable[[EngineRuntime, model.Stack], OtherStacks] | None = None
     authorize: Callable[[model.Stack, Collection[str]], None] | None = None
+    webhooks: Webhooks | None = None
     plugins: LifecyclePlugins = field(default_factory=LifecyclePlugins)
     sinks: EventSinks = field(default_factory=lambda: EventSinks({}))
 
@@ -73,6 +75,7 @@ class EngineRuntime:
             "machines": self.machines and self.machines(stack),
             "stacks": self.stacks and self.stacks(self, stack),
             "limits": self.limits,
+            "webhooks": self.webhooks,
         }
         return ResourceContext(
             stack_name=stack.name, stack_id=stack.uuid, project_id=stack.project,

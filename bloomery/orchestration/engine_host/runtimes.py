@@ -21,6 +21,7 @@ from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine_host import plugin_modules
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.orders import inputs
+from bloomery.orchestration.resources.base import Webhooks
 from bloomery.orchestration.resources.children import OtherStacks
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.template import merging
@@ -53,6 +54,7 @@ def make_runtime(
     machines: Callable[[Stack], Machines] | None = None,
     stacks: Callable[[EngineRuntime, Stack], OtherStacks] | None = None,
     authorize: Callable[[Stack, Collection[str]], None] | None = None,
+    webhooks: Webhooks | None = None,
 ) -> EngineRuntime:
     """Return the runtime of a process; it reads folders, so make it once."""
     plugin_modules.install(conf.engine.plugin_dirs)
@@ -76,6 +78,7 @@ def make_runtime(
         machines=machines,
         stacks=stacks,
         authorize=authorize,
+        webhooks=webhooks,
         plugins=LifecyclePlugins(lifecycle_plugins),
         sinks=EventSinks(plugins.loaders(SINK_GROUP)),
     )

@@ -18,6 +18,7 @@ from bloomery.orchestration.orders.acceptance import Change
 from bloomery.orchestration.queries import access, resources
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StoredStack
+from bloomery.orchestration.resources import drains
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.resource_rules import HOOKS
 
@@ -46,7 +47,7 @@ def resource_signal(
     if token is None:
         access.authorize(ctx, access.SIGNAL)
         stack = access.living(ctx, identity)
-        resource = resources.stored_resource(ctx, stack, name)
+        resource = _addressed(ctx, stack, name)
     else:
         stack, resource = find_by_token(ctx, identity, name, token)
     if details is not None and UNSET_HOOK in details:
@@ -73,13 +74,27 @@ def find_by_token(
     """Return a resource and its stack, without a login.  Raises ResourceNotFound."""
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
-        stored = stack and db.find(conn, stack.uuid, name, ctx.sealer)
-    if stack is None or not stored or stack.deleted_at or StackIdentity.of(stack) != identity:
+        uuid = "" if stack is None else stack.uuid
+        rows = db.list_of_stack(conn, uuid, ctx.sealer, [name], leftovers=True)
+    if stack is None or not rows or stack.deleted_at or StackIdentity.of(stack) != identity:
         raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
-    own = stored.data.get(TOKEN)
-    if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):
+    for row in rows:
+        own = row.data.get(TOKEN)
+        if isinstance(own, str) and secrets.compare_digest(own.encode(), token.encode()):
+            return stack, row
+    raise resources.missing(stack, name)
+
+
+def _addressed(ctx: StackContext, stack: Stack, name: str) -> StoredResource:
+    """Return the resource of a name, or a replaced one of this name that waits for its drain."""
+    with ctx.services.db.read() as conn:
+        rows = db.list_of_stack(conn, stack.uuid, ctx.sealer, [name], leftovers=True)
+    current = [row for row in rows if row.is_current]
+    leftovers = [row for row in rows if not row.is_current and drains.is_waiting(row.data)]
+    row = next((row for row in [*current, *leftovers] if drains.is_waiting(row.data)), None)
+    if row is None and not current:
         raise resources.missing(stack, name)
-    return stack, stored
+    return row or current[0]
 
 
 def _check_hears(
@@ -87,7 +102,7 @@ def _check_hears(
 ) -> None:
     if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
         raise resources.missing(stack, resource.name)
-    if resource.action in _DEAF:
+    if resource.action in _DEAF and not drains.is_waiting(resource.data):
         raise errors.NotSupported(feature=f"Signal resource during {resource.action}")
     kind = StoredStack(ctx, stack).kind_of(resource)
     if not callable(getattr(kind, "handle_signal", None)):

@@ -30,7 +30,7 @@ from bloomery.operations.causes import Cause, Rule
 from bloomery.orchestration.engine.resource_actions import BEGAN_AT
 from bloomery.orchestration.queries import access
 from bloomery.orchestration.queries.access import StackContext
-from bloomery.orchestration.resources import machine_group, rollouts
+from bloomery.orchestration.resources import drains, machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
 from bloomery.orchestration.resources.states import CHANGED, Action, Status
 from bloomery.orchestration.template.resource_rules import HOOKS
@@ -44,6 +44,8 @@ OF_RESOURCE: Final[tuple[Rule[ResourceWait], ...]] = (
          "{s.signals[0]} continues it"),
     Rule("rollout_paused", lambda s: s.is_paused, "{s.reason}",
          "{s.signals[0]}; or with {s.signals[1]}"),
+    Rule("drain", lambda s: s.is_draining, "{s.reason}",
+         "{s.signals[0]} lets it go on; or with {s.signals[1]}"),
     Rule("window_closed", lambda s: s.is_closed, "{s.reason}",
          "wait for {s.path}: {cause}; {s.signals[0]} lets it go on at any time; or with "
          "{s.signals[1]}"),
@@ -245,9 +247,16 @@ class ResourceWait:
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when the next attempt begins, or the window of the roll-out opens."""
-        opens_at = machine_group.opens_at(self.resource.data) if self.is_closed else None
-        return self.resource.due_at if opens_at is None else datetime.fromtimestamp(opens_at, UTC)
+        """Return when the next attempt begins, the window opens, or the drain ends by itself."""
+        at = machine_group.opens_at(self.resource.data) if self.is_closed else None
+        at = drains.ends_at(self.resource.data) if self.is_draining else at
+        return self.resource.due_at if at is None else datetime.fromtimestamp(at, UTC)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the resource is an instance that waits for its drain to be cleared."""
+        is_underway = self.resource.status == Status.IN_PROGRESS
+        return is_underway and drains.is_waiting(self.resource.data)
 
     @property
     def reason(self) -> str:
@@ -273,6 +282,8 @@ class ResourceWait:
         row, resource = self.tree.row, self.resource
         stack = row.name if resource.stack_uuid == row.uuid else resource.stack_uuid
         signals: list[Json] = [{ROLLOUT: word} for word in rollouts.ENDS_OF_PAUSE]
+        if self.is_draining:
+            signals = [{drains.DRAIN: each} for each in (drains.CLEAR, drains.ABORT)]
         if self.hooks:
             signals = [{"unset_hook": self.hooks[0]}]
         data, *others = [json.dumps(each) for each in signals]
@@ -305,10 +316,11 @@ class StackSituation:
         return shlex.quote(self.row.name)
 
     def find_stopped(self) -> tuple[ResourceWait, Cause] | None:
-        """Return the first resource that waits for its operator: at a hook, else in a roll-out."""
+        """Return the first resource that waits for somebody: a hook, a roll-out, a drain."""
         hooked = (each for each in self.waiting if each.hooks)
         paused = (each for each in self.waiting if each.is_paused)
-        first = next(itertools.chain(hooked, paused), None)
+        draining = (each for each in self.waiting if each.is_draining)
+        first = next(itertools.chain(hooked, paused, draining), None)
         return None if first is None else (first, causes.find(OF_RESOURCE, first))
 
 

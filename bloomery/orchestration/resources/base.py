@@ -28,7 +28,7 @@ import re
 import uuid as uuids
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
@@ -114,8 +114,27 @@ class ResourceContext:
     software: SoftwareStore | None = None  # None: software cannot be deployed here
     machines: Machines | None = None  # None: there is no bare-metal service
     stacks: OtherStacks | None = None  # None: stacks of other trees cannot be read here
+    webhooks: Webhooks | None = None  # None: nobody is called
     engines: int = 1  # live engines: a concurrent chain creates as many members at once
     limits: Limits = LIMITS
+
+
+class Answer(NamedTuple):
+    """What came of the call of a webhook; an empty ``fault``: it has accepted the call."""
+
+    fault: str = ""
+    is_drained: bool = False
+
+
+class Webhooks(Protocol):
+    def post(
+        self, call: str, webhook_id: str, webhook: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> Answer | None:
+        """Begin a call, or return its answer once; None while it lasts.
+
+        ``call``: its name in this process.  ``webhook``: its ``url``, and its ``secret``, which
+        signs the ``body``.
+        """
 
 
 class ResourceState(Protocol):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -19,6 +20,7 @@ from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema
 from bloomery.orchestration.resources import (
     allocation,
     base,
+    drains,
     drift,
     instance_fields,
     instance_hardware,
@@ -91,12 +93,15 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
     "quarantine": Step("put nodes that failed into maintenance", "look_after",
                        "for a failed node to be clean", run=system.quarantine),
     # update, see instance_system
-    "renew": Step("write the changed properties", "prepare before rebuild look_after end_service "
-                  "switch end", "for the node to be active", run=system.renew),
+    "renew": Step("write the changed properties", "drain prepare before rebuild look_after "
+                  "end_service switch end", "for the node to be active", run=system.renew),
     "rebuild": Step("order rebuild", "deployed end", orders=True, run=system.rebuild),
+    # before the system goes, see drains
+    "drain": Step("call the webhook of the drain", "renew release", "to be cleared", orders=True),
     # teardown, see instance_teardown
-    "release": Step("check what is deployed on the node", "free order_before shut_down undeploy",
-                    "for a state that can be left", run=teardown.release),
+    "release": Step("check what is deployed on the node",
+                    "drain free order_before shut_down undeploy", "for a state that can be left",
+                    run=teardown.release),
     "shut_down": Step("order soft power off", "is_shut_down", run=teardown.shut_down),
     "is_shut_down": Step("check the power state", "undeploy", "for the system to shut down",
                          run=teardown.is_shut_down),
@@ -112,7 +117,7 @@ STEPS: Final[Mapping[str, Step]] = MARKS | {
 }  # fmt: skip
 
 
-class Instance(stepwise.OnNode):
+class Instance(drains.Drained):
     """An instance on a bare-metal node; the node's UUID is the physical resource ID."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
@@ -213,6 +218,7 @@ class Instance(stepwise.OnNode):
 
         Raises MachineFailed before the first order, and while the system boots.
         """
+        super().handle_preempt()
         step = self.record.data.get(stepwise.STEP)
         if self.record.action in system.BOOTING and step in SKIPPABLE:
             raise stepwise.MachineFailed("a later order wants something else")
@@ -270,6 +276,9 @@ class Instance(stepwise.OnNode):
             is_ours = False
         if effect.verbs == ("deleted",) and not is_ours:
             return NO_EFFECT
+        drained = is_ours and node["provision_state"] in drains.DRAINED
+        if effect.verbs == ("deleted",) and not drained:
+            effect = replace(effect, reason="")  # of its drain
         if is_ours and properties is not None:
             is_ordered = bool(self.record.data.get(REBUILT))
             runs = "hardware" in names
@@ -281,6 +290,8 @@ class Instance(stepwise.OnNode):
             )
             if effect.impact is not Impact.REBUILD and node["provision_state"] in SERVICED:
                 effect = instance_hardware.current_effect(self, node, effect, properties, due)
+            if drained:
+                effect = instance_info.with_drain(effect, properties)
         return super().current_effect(effect, properties, names)
 
     def parse_live_resource_data(

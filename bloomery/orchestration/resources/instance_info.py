@@ -15,6 +15,7 @@ from bloomery.orchestration.resources import instance_hardware, instance_schema
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
 from bloomery.orchestration.resources.machines import Json
 
+DRAINED: Final = frozenset({"rebuild", "service", "power off", "deleted"})  # verbs after a drain
 PINNED: Final = ("allocation", "node")  # each names a single node
 PROPERTIES: Final = instance_schema.PROPERTIES
 
@@ -59,7 +60,20 @@ def effect_of_repair(
 
 
 def effect_of_delete(properties: Mapping[str, Any]) -> Effect:
-    return Effect(verbs=("deleted",), loses_data=True, resource_class=_class_of(properties))
+    effect = Effect(verbs=("deleted",), loses_data=True, resource_class=_class_of(properties))
+    return with_drain(effect, properties)
+
+
+def with_drain(effect: Effect, properties: Mapping[str, Any]) -> Effect:
+    """Return an effect whose reason names the drain before it, if there is one."""
+    drain = properties.get("drain")
+    if not isinstance(drain, Mapping) or not DRAINED.intersection(effect.verbs):
+        return effect  # the property may not be known yet
+    end = "goes on" if drain.get("on_timeout") == instance_schema.CONTINUE else "pauses"
+    timeout_s = drain.get("timeout") or instance_schema.DRAIN["timeout"].default
+    text = f"its drain comes first, and {end} after {timeout_s} s"
+    reasons = [part for part in effect.reason.split("; ") if part not in ("", text)]
+    return replace(effect, reason="; ".join([*reasons, text]))
 
 
 def _class_of(properties: Mapping[str, Any]) -> str | None:
@@ -76,21 +90,23 @@ def effect_of_update(
         stated = after.get("hardware")
         sections = instance_hardware.changed_sections(before.get("hardware"), stated)
     if OnChange.REBUILD in done:
-        return Effect(
+        effect = Effect(
             impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after, sections)),
             loses_data=True,
             resource_class=_class_of(after),
             reason="the machine is written anew: what is on its root disk is lost",
         )  # fmt: skip
+        return with_drain(effect, after)
     if sections:
         effect = instance_hardware.effect_of(sections, after.get("power"))
-        return replace(effect, resource_class=_class_of(after))
+        return with_drain(replace(effect, resource_class=_class_of(after)), after)
     if OnChange.POWER in done:
         verbs = (f"power {after['power']}",) if after["power"] in ("on", "off") else ()
-        return Effect(
+        effect = Effect(
             impact=Impact.SERVICE, verbs=verbs, certain=bool(verbs),
             resource_class=_class_of(after), reason="the machine is switched",
         )  # fmt: skip
+        return with_drain(effect, after)
     return NO_EFFECT
 
 

@@ -19,6 +19,7 @@ from bloomery.orchestration.properties.schema import (
 )
 
 CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
+CONTINUE, PAUSE = "continue", "pause"  # of a drain, on_timeout
 PLACES: Final = ("allocation", "node", "selector")
 
 
@@ -92,6 +93,21 @@ TEARDOWN: Final = {
     ),
     "wait_for_cleaning": Schema(
         Type.BOOLEAN, "Whether to wait until the node is clean.", default=False
+    ),
+}  # fmt: skip
+DRAIN: Final = {
+    "url": Schema(
+        Type.STRING, "The URL of the webhook, http or https.", required=True,
+        constraints=[constraints.AllowedPattern("https?://[!-~]+")],
+    ),
+    "secret": Schema(
+        Type.STRING, "The secret that signs the webhook: 24 to 64 bytes in base64.", required=True,
+        constraints=[constraints.AllowedPattern("(whsec_)?[A-Za-z0-9+/]{32,86}={0,2}")],
+    ),
+    "timeout": _seconds("Seconds until on_timeout, from the beginning of the drain.", 600),
+    "on_timeout": Schema(
+        Type.STRING, "What follows without a clearance: continue, or pause until a signal.",
+        default=PAUSE, constraints=[constraints.AllowedValues([CONTINUE, PAUSE])],
     ),
 }  # fmt: skip
 TIMEOUTS: Final = {
@@ -277,6 +293,11 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     ),
     "teardown": updatable(
         Type.MAP, LATER, UNSEEN, "The options of undeploying.", schema=TEARDOWN
+    ),
+    "drain": updatable(
+        Type.MAP, LATER, UNSEEN,
+        "The webhook that is called, and waited for, before the system of the machine is lost.",
+        schema=DRAIN, secret=True, plans=Plans.VERBS,
     ),
     "suspend_mode": _text(
         LATER, UNSEEN, "The power change of the node in a suspend.", "power_off", "soft_power_off",

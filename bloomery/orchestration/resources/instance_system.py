@@ -34,6 +34,7 @@ from bloomery.orchestration.resources import (
     step_run,
     stepwise,
 )
+from bloomery.orchestration.resources.drains import Drained
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
@@ -163,7 +164,7 @@ def _protect(instance: OnNode, node: Json) -> None:
         instance.machines.update_node(node["uuid"], stepwise.patch_of({"protected": protected}))
 
 
-def renew(instance: OnNode) -> stepwise.Following:
+def renew(instance: Drained) -> stepwise.Following:
     try:
         node = instance.get_node()
     except errors.NotFound as exc:
@@ -173,6 +174,19 @@ def renew(instance: OnNode) -> stepwise.Following:
         raise base.UpdateReplace
     if state in ON_ITS_WAY:
         return instance.wait_in("deploy", "for the node to be active")
+    writes_anew = state not in PREPARED and (data.get("rebuilds") or state == State.DEPLOYFAIL)
+    if writes_anew and node["protected"] and instance.properties["protected"] is not False:
+        raise stepwise.MachineRefused(
+            f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set protected "
+            "to false"
+        )
+    target = POWER[instance.properties["power"]]
+    is_due = data.get(instance_hardware.DUE) and state not in PREPARED
+    serves = is_due and instance_hardware.service_arguments(instance)
+    comes = "power off" if target == Power.OFF != node["power_state"] else ""
+    comes = "rebuild" if writes_anew else "service" if serves else comes
+    if comes and (drain := instance.begin_drain(node, comes, "renew")):
+        return drain
     instance.note_move(node)
     before = instance_fields.info_of(instance.record.properties)
     after = instance_fields.info_of(instance.properties)
@@ -185,14 +199,9 @@ def renew(instance: OnNode) -> stepwise.Following:
     if state in PREPARED:  # the node is claimed, but not deployed yet
         data.pop(instance_preparation.BEFORE, None)
         return "prepare" if state == State.AVAILABLE else "before"
-    if data.get("rebuilds") or state == State.DEPLOYFAIL:
+    if writes_anew:
         if state == State.SERVICEFAIL:
             return "end_service"
-        if node["protected"] and instance.properties["protected"] is not False:
-            raise stepwise.MachineRefused(
-                f"cannot rebuild node {node['name'] or node['uuid']}: it is protected; set "
-                "protected to false"
-            )
         if node["protected"]:
             _protect(instance, node)
         arm(instance)
@@ -203,8 +212,8 @@ def renew(instance: OnNode) -> stepwise.Following:
     if state == State.SERVICEFAIL:
         return "end_service"
     _protect(instance, node)
-    data["target"] = POWER[instance.properties["power"]]
-    return None if node["power_state"] == data["target"] else "switch"
+    data["target"] = target
+    return None if node["power_state"] == target else "switch"
 
 
 def effect_of_renew(

@@ -1,6 +1,6 @@
 """Teardown of an Instance, in its deletion or before its replacement is created.
 
-release [<-> order_before] -> undeploy -> undeployed [-> cleaned] -> free [-> reserve_again]
+release [<-> drain, order_before] -> undeploy -> undeployed [-> cleaned] -> free [-> reserve_again]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources.drains import Drained
 from bloomery.orchestration.resources.machine_orders import QUARANTINED
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
@@ -34,7 +35,7 @@ REPLACED: Final = "replaced"  # the replacement waits for the node
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
 
-def release(instance: OnNode) -> stepwise.Following:
+def release(instance: Drained) -> stepwise.Following:
     try:
         node = instance.get_node() if instance.record.physical_id else None
     except errors.NotFound:
@@ -52,6 +53,9 @@ def release(instance: OnNode) -> stepwise.Following:
             "to false"
         )
     if step := instance_preparation.bring_back(instance, node):
+        return step
+    comes = "replace" if instance.record.data.get(REPLACED) else "delete"
+    if step := instance.begin_drain(node, comes, "release"):
         return step
     reason = instance.record.data.get(QUARANTINED)
     if reason and state != State.AVAILABLE and not node["retired"]:

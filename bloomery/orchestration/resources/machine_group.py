@@ -111,6 +111,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         values = {**(properties.get("member") or {}), **overrides}
         if (by := properties.get("spread_by")) not in (None, "none"):
             values.setdefault("spread", {"by": by, "number": int(name)})
+        if drain := properties.get("drain"):
+            values.setdefault("drain", drain)
         definition = {"type": MEMBER_TYPE, "properties": values}
         return groups.member(definition, name, properties.get("index_var") or "%index%")
 

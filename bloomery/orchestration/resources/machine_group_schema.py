@@ -7,7 +7,7 @@ from typing import Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import resource_group, rollouts, windows
+from bloomery.orchestration.resources import instance_schema, resource_group, rollouts, windows
 from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
 
 SHARE: Final = constraints.AllowedPattern(r"\d+%?")
@@ -113,6 +113,10 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "member_overrides": Schema(
         Type.MAP, "Properties of single members that override member, by index.",
         update_allowed=True
+    ),
+    "drain": Schema(
+        Type.MAP, "The drain of each member whose properties have none.",
+        schema=instance_schema.DRAIN, update_allowed=True, secret=True,
     ),
     "spread_by": Schema(
         Type.STRING, "The failure domain that members are spread over.",

@@ -43,6 +43,7 @@ OF_MEMBERS: Final = (
     ("member",), ("resource_def", "properties"), ("resource", "properties"),
     ("resource_properties",),
 )  # fmt: skip
+FOR_MEMBERS: Final = ("drain",)  # properties of a group that its members get by the same name
 
 
 class _Tree(NamedTuple):
@@ -384,6 +385,8 @@ def _texts(tree: Any, declared: Collection[str]) -> Iterator[str | None]:
 
 def _property_of_member(path: Path) -> str | None:
     """Return the member property at a path of a group; None: the path concerns all of them."""
+    if path[0] in FOR_MEMBERS:
+        return str(path[0])
     for prefix in OF_MEMBERS:
         if path[: len(prefix)] == prefix and len(path) > len(prefix):
             return str(path[len(prefix)])

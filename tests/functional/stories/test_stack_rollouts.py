@@ -1,7 +1,12 @@
-"""What a roll-out waits for: its window, and what is said of it meanwhile."""
+"""What a roll-out waits for: its window and its drains, and what is said of it meanwhile."""
 
 from __future__ import annotations
 
+import http.client
+import http.server
+import re
+import threading
+import urllib.parse
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bloomery.conf.notifications import Events
 from tests.functional.orchestration.test_machine_groups import group_of, images
 from tests.functional.orchestration.test_machine_plans import planned
 from tests.functional.orchestration.test_machines import enrol, why_of
@@ -16,12 +22,14 @@ from tests.functional.stories.test_stack_revisions import run
 from tests.kit.servers.orchestration import Orchestration
 from tests.kit.waiting import wait_for
 
+PAGE = Path(__file__).parents[3] / "doc/guides/drains.md"
 OLD, NEW = "http://images/a.img", "http://images/b.img"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Orchestration]:
-    with Orchestration(tmp_path / "state") as running:
+    events = Events(webhook_allow_local=True)
+    with Orchestration(tmp_path / "state", events=events) as running:
         for number in (1, 2):
             enrol(running, f"n{number}", ports=[{"address": f"52:54:00:00:01:0{number}"}])
         yield running
@@ -77,3 +85,101 @@ def test_a_window_that_never_opens_is_refused(site: Orchestration) -> None:
     status, answer = site.ask("POST", "/stacks", body)
     assert status == 400
     assert "cannot use the window of rolling_update: it never opens" in str(answer)
+
+
+class Balancer:
+    """The server of the guide, which drains machines; ``answers`` come before its own."""
+
+    def __init__(self) -> None:
+        [text] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+        names: dict[str, Any] = {"__name__": "balancer"}
+        exec(compile(text, str(PAGE), "exec"), names)
+        self.secret = names["SECRET"]
+        self.answers: list[int] = []
+        self.drains: list[dict[str, Any]] = []
+        self.ids: list[str] = []
+        balancer, verify = self, names["standardwebhooks"].Webhook(self.secret).verify
+
+        class Handler(names["Balancer"]):  # type: ignore[misc]
+            def do_POST(self) -> None:  # noqa: N802  of http.server
+                peek = self.rfile.peek()[: int(self.headers["Content-Length"])]
+                call = verify(peek, dict(self.headers))
+                balancer.drains.append(call["data"])
+                balancer.ids.append(self.headers["webhook-id"])
+                if not balancer.answers:
+                    return super().do_POST()
+                self.send_response(balancer.answers.pop(0))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return None
+
+            def log_message(self, *_args: Any) -> None: ...
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
+
+    def drain(self, **more: Any) -> dict[str, Any]:
+        url = f"http://127.0.0.1:{self.server.server_address[1]}/drain"
+        return {"url": url, "secret": self.secret, "timeout": 3600, **more}
+
+
+@pytest.fixture
+def balancer() -> Iterator[Balancer]:
+    balancer = Balancer()
+    yield balancer
+    balancer.server.shutdown()
+    balancer.server.server_close()
+
+
+def drained(image: str, drain: dict[str, Any]) -> dict[str, Any]:
+    document = group_of(image)
+    document["resources"]["workers"]["properties"]["drain"] = drain
+    return document
+
+
+def test_members_are_drained_one_after_the_other(site: Orchestration, balancer: Balancer) -> None:
+    drain = balancer.drain()
+    path = site.create("workers", drained(OLD, drain))
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert balancer.drains == []
+
+    plan = planned(site, path, drained(NEW, drain))
+    members = [step for step in plan["steps"] if step["action"] == "rebuild"]
+    assert len(members) == 2
+    assert all("its drain comes first, and pauses after 3600 s" in m["reason"] for m in members)
+    assert drain["secret"] not in str(plan)
+
+    balancer.answers = [503, 202]  # busy, then taken: it is cleared by its URL
+    assert site.ask("PUT", path, {"template": drained(NEW, drain)})[0] == 202
+    wait_for(lambda: "has accepted it" in why_of(site, path)["cause"], "the first drain")
+    why = why_of(site, path)
+    assert why["cause_code"] == "drain"
+    assert """--data '{"drain": "clear"}' lets it go on""" in why["next_action"]
+    assert len(set(balancer.ids)) == 1 < len(balancer.ids)
+    assert images(site) == [OLD, OLD]
+    first = balancer.drains[-1]
+    assert (first["comes"], first["loses_data"], first["instance_name"]) == (
+        "rebuild", True, "worker-1",
+    )  # fmt: skip
+    clear(first["clear_url"], 200)
+    site.wait_for(path, "UPDATE_COMPLETE")  # the server of the guide clears the second one itself
+    assert images(site) == [NEW, NEW]
+    assert [each["instance_name"] for each in balancer.drains] == ["worker-1"] * 2 + ["worker-0"]
+    clear(first["clear_url"], 400)
+    assert drain["secret"] not in str(site.resources(path))
+
+    balancer.drains.clear()
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+    assert sorted((each["comes"], each["instance_name"]) for each in balancer.drains) == [
+        ("delete", "worker-0"), ("delete", "worker-1"),
+    ]  # fmt: skip
+
+
+def clear(url: str, status: int) -> None:
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc)
+    connection.request("POST", f"{parts.path}?{parts.query}", b"")
+    answer = connection.getresponse()
+    assert answer.status == status, answer.read()
+    connection.close()

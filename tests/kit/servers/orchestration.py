@@ -20,6 +20,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.drivers import Redfish
 from bloomery.conf.engine import Engine
+from bloomery.conf.notifications import Events
 from bloomery.state_dir import StateDir
 from tests.kit.servers import databases
 from tests.kit.waiting import wait_for
@@ -37,16 +38,17 @@ def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 class Orchestration:
-    """``options`` are those of [engine]; ``default``: [DEFAULT]; ``redfish``: [redfish]."""
+    """``options`` are those of [engine]; ``default``: [DEFAULT]; and so on."""
 
     def __init__(
         self, state: Path, *, default: Default | None = None,
-        redfish: Redfish | None = None, **options: Any,
+        redfish: Redfish | None = None, events: Events | None = None, **options: Any,
     ) -> None:  # fmt: skip
         self._home = StateDir(state)
         self._conf = Conf(
             default=default or Default(), api=Api(port=0), conductor=QUIET,
             engine=Engine(**options), database=databases.settings(state),
+            events=events or Events(),
             redfish=redfish or Redfish(firmware_update_validation_interval=0),
         )  # fmt: skip
         self.service: Service

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from bloomery.model.stacks import OrderKind, Template
+from bloomery.orchestration.resources.base import Answer
 from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder
 from tests.kit.sampling import some
 from tests.kit.stacks import machine_sites, trees
@@ -182,15 +183,16 @@ def burnt_in_vain(site: Site) -> None:
 
 
 def of_group(
-    image: str = "http://images/a", hardware: dict[str, Any] | None = None, **policy: Any
-) -> Template:
+    image: str = "http://images/a", hardware: dict[str, Any] | None = None,
+    drain: dict[str, Any] | None = None, **policy: Any,
+) -> Template:  # fmt: skip
     """Three machines that are alike, changed one by one."""
     member: dict[str, Any] = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
     member |= {"hardware": hardware} if hardware else {}
     rolling = {"health_gate": {"settle_seconds": 0}} | policy
     group = {
         "type": "OS::Ironic::InstanceGroup",
-        "properties": {"count": 3, "member": member},
+        "properties": {"count": 3, "member": member} | ({"drain": drain} if drain else {}),
         "update_policy": {"rolling_update": rolling},
     }
     return machine_sites.template({"group": group}, f"group {image} {hardware}")
@@ -220,6 +222,18 @@ def with_firmware(site: Site) -> None:
         site.machines.firmware[uuid] = [{"component": "bios", "current_version": "1"}]
     site.machines.catalogue = "d1", {"bios": "2"}
     site.create(of_hardware(catalogue="d1"))
+
+
+def drained(site: Site) -> None:
+    """Three machines whose webhook fails, accepts, and clears, in turns."""
+    site.webhooks.answers = [Answer(fault="busy"), Answer(), Answer(is_drained=True)] * 3
+    site.create(of_group(drain=DRAIN))
+
+
+DRAIN = {
+    "url": "http://lb.example.org/drain", "secret": "whsec_" + "A" * 32, "timeout": 90,
+    "on_timeout": "continue",
+}  # fmt: skip
 
 
 def roll_out_with_a_failure(site: Site) -> None:
@@ -346,6 +360,14 @@ FLOWS = {
         lambda site: site.update(of_group("http://images/b")),
         "UPDATE_COMPLETE", lambda site: site.create(of_group()), pool=3,
     ),
+    "drain and roll out over a group": Flow(
+        lambda site: site.update(of_group("http://images/b", drain=DRAIN)),
+        "UPDATE_COMPLETE", drained, pool=3,
+    ),
+    "drain and delete a group": Flow(
+        lambda site: site.delete(), "DELETE_COMPLETE", drained, pool=3),
+    "drain and replace a member by an order": Flow(
+        ordered(of_group(drain=DRAIN), REPLACE), "UPDATE_COMPLETE", drained, pool=4),
     "roll a batch back": Flow(
         roll_out_with_a_failure,
         "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
@@ -411,6 +433,7 @@ def _end(site: Site) -> dict[str, Any]:
              bool(node["instance_name"]), bool(node["retired"]))
             for node in machines.nodes.values()
         ),
+        "drains": sorted(site.webhooks.drains()),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},
     }  # fmt: skip
 

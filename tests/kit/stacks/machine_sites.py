@@ -26,6 +26,7 @@ from bloomery.model.stacks import Template
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from tests.kit.stacks import trees
 from tests.kit.stacks.memory_machines import MemoryMachines
+from tests.kit.stacks.memory_webhooks import MemoryWebhooks
 from tests.kit.stacks.row_engines import Clients
 
 TAKES_S = {"manage": 5, "inspect": 40, "provide": 70, "active": 100, "rebuild": 100, "deleted": 45}
@@ -44,9 +45,12 @@ class Site(Clients):
     """Clients, and the machines that their stacks are of."""
 
     machines: MemoryMachines = field(default_factory=MemoryMachines)
+    webhooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
 
     def runtime(self) -> EngineRuntime:
-        return dataclasses.replace(Clients.runtime(self), machines=self.machines.of_stack)
+        runtime = Clients.runtime(self)
+        machines = self.machines.of_stack
+        return dataclasses.replace(runtime, machines=machines, webhooks=self.webhooks)
 
 
 def make_site(db: Database, kind: type[MemoryMachines] = MemoryMachines, pool: int = 2) -> Site:
@@ -82,6 +86,7 @@ def copied(start: Site, path: Path) -> Site:
     shutil.copy(start.db.url.database or "", path)
     site = make_site(Database(f"sqlite:///{path}"), pool=0)
     site.root, site.now_s = start.root, start.now_s
+    site.webhooks = copy.deepcopy(start.webhooks)
     for name in _KEPT:
         setattr(site.machines, name, copy.deepcopy(getattr(start.machines, name)))
     return site

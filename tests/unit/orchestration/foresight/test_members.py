@@ -405,6 +405,30 @@ resources:
     assert "member.image.boot_iso: http://1.iso -> http://2.iso" in text
 
 
+def test_the_drain_of_a_group_hides_nothing_else_of_its_members() -> None:
+    def of(number: int) -> Stack:
+        return stack(
+            f"""
+heat_template_version: 2021-04-16
+resources:
+  group:
+    type: OS::Ironic::InstanceGroup
+    properties:
+      count: 1
+      drain: {{url: "http://lb/{number}", secret: whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY{number}}}
+      member:
+        selector: {{resource_class: bm}}
+        image: {{boot_iso: "http://{number}.iso"}}
+""",
+        )
+
+    text = shown(foresight.plan(of(1), of(2)))
+    assert "whsec" not in text
+    assert "its drain comes first, and pauses after 600 s" in text
+    assert text.count("image.boot_iso: http://1.iso -> http://2.iso") == 2
+    assert text.count("drain: ****** -> ****** (drain is a secret)") == 2
+
+
 def test_a_stack_below_that_cannot_be_made_sense_of_stays_one_vertex() -> None:
     def of(length: int) -> Stack:
         below = BELOW.replace("string", "number").replace("OS::Heat::Value", "OS::Heat::Delay")
