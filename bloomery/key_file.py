@@ -46,7 +46,12 @@ def new_key() -> bytes:
 
 def make(path: Path) -> None:
     """Create the file with a new key, readable by its owner alone.  Raises FileExistsError."""
-    fresh = _write(path.parent, _content([new_key()]))
+    descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(_content([new_key()]))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh = Path(name)
     try:
         path.hardlink_to(fresh)
     finally:
@@ -67,13 +72,3 @@ def replace(path: Path, keys: Sequence[bytes]) -> None:
 
 def _content(keys: Sequence[bytes]) -> bytes:
     return b"".join(key + b"\n" for key in keys)
-
-
-def _write(folder: Path, content: bytes) -> Path:
-    """Write content into a temporary file, readable by its owner alone."""
-    descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return Path(name)

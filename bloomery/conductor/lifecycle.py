@@ -100,7 +100,12 @@ class ConductorService:
         on_superseded: Callable[[], object] = lambda: None,
         on_drain: Callable[[], object] = lambda: None,
     ) -> None:
-        self.runtime = runtime = dataclasses.replace(runtime, on_flow_orphaned=self._adopt_soon)
+        self.runtime = runtime = dataclasses.replace(
+            runtime,
+            on_flow_orphaned=lambda uuid: self.runtime.timers.after(
+                _ADOPT_AFTER_S, recovery.adopt, self.runtime, uuid, _ADOPT_TRIES, recovery.CRASH
+            ),
+        )
         self.manager = ConductorManager(runtime)
         self.periodics = table.Periodics(runtime)
         self.registration = Registration(runtime, process=process)
@@ -128,12 +133,6 @@ class ConductorService:
         if waiting := allocator.adopt(runtime):
             LOG.warning("from a previous run: allocations that need nodes: %d", waiting)
         self.periodics.start()
-
-    def _adopt_soon(self, uuid: str) -> None:
-        """Recover soon a flow whose worker lost the database."""
-        self.runtime.timers.after(
-            _ADOPT_AFTER_S, recovery.adopt, self.runtime, uuid, _ADOPT_TRIES, recovery.CRASH,
-        )  # fmt: skip
 
     # ------------------------------------------------------------------------ signs of life
 

@@ -176,7 +176,17 @@ def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
 
 def _check_size(name: str, value: Any, limits: Limits) -> None:
     """Refuse a value deeper or larger than a request body may be."""
-    if _is_deeper(value, limits.depth - 1):
+    level = [value]  # without recursion, as a patch can nest deeply
+    for _ in range(limits.depth - 1):
+        level = [
+            inner
+            for container in level
+            if isinstance(container, dict | list)
+            for inner in (container.values() if isinstance(container, dict) else container)
+        ]
+        if not any(isinstance(inner, dict | list) for inner in level):
+            break
+    else:
         raise errors.PatchError(
             patch=f"/{name}",
             reason=f"{name} would nest deeper than {limits.depth} levels; option "
@@ -188,21 +198,3 @@ def _check_size(name: str, value: Any, limits: Limits) -> None:
             reason=f"{name} would be larger than {limits.size_kib} KiB; option "
             "[api]max_json_body_size",
         )
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    """Return whether objects and lists nest deeper.
-
-    Without recursion, as a patch can nest deeply.
-    """
-    level = [value]
-    for _ in range(levels):
-        level = [
-            inner
-            for container in level
-            if isinstance(container, dict | list)
-            for inner in (container.values() if isinstance(container, dict) else container)
-        ]
-        if not any(isinstance(inner, dict | list) for inner in level):
-            return False
-    return True

@@ -65,8 +65,14 @@ def apply(
     node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
     if has_worker or last_error is not None:
         node.last_error = fit(context, node, last_error)
-    node.provision_updated_at = rows.now()
-    _stamp_inspection(node, change.previous_provision_state, node.provision_updated_at)
+    node.provision_updated_at = now = rows.now()
+    was_inspecting = change.previous_provision_state in (State.INSPECTING, State.INSPECTWAIT)
+    if node.provision_state == State.INSPECTING:
+        node.inspection_started_at, node.inspection_finished_at = now, None
+    elif was_inspecting and node.provision_state == State.MANAGEABLE:
+        node.inspection_started_at, node.inspection_finished_at = None, now
+    elif was_inspecting and node.provision_state == State.INSPECTFAIL:
+        node.inspection_started_at = None
     return change
 
 
@@ -74,16 +80,6 @@ def fit(context: Context, node: Node, text: str | None) -> str | None:
     """Return an error as last_error: without the node's name, cut to the column's size."""
     most = context.runtime.conf.default.log_in_db_max_size
     return None if text is None else writes.own_sentence(node, text)[:most]
-
-
-def _stamp_inspection(node: Node, previous: str | None, now: datetime) -> None:
-    was_inspecting = previous in (State.INSPECTING, State.INSPECTWAIT)
-    if node.provision_state == State.INSPECTING:
-        node.inspection_started_at, node.inspection_finished_at = now, None
-    elif was_inspecting and node.provision_state == State.MANAGEABLE:
-        node.inspection_started_at, node.inspection_finished_at = None, now
-    elif was_inspecting and node.provision_state == State.INSPECTFAIL:
-        node.inspection_started_at = None
 
 
 def record(context: Context, node: Node, change: StateChange) -> list[EncodedWrite]:

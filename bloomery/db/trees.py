@@ -132,7 +132,7 @@ def encode(
         snapshots=[tree_values.encode_snapshot_end(each, sealer) for each in turn.snapshots],
         relay=[
             (event.stack_uuid, relay_row(event, stacks.get(event.stack_uuid), publisher=publisher))
-            if is_of_stack(event)
+            if event.physical_id == event.stack_uuid  # about the stack itself
             else (None, _resource_row(event, publisher))
             for event in turn.events
             # the reason of a signal is what a machine sent: for readers of the stack alone
@@ -142,11 +142,6 @@ def encode(
         is_idle=turn.is_idle,
         progress=revisions.progress_of(turn.stacks, turn.events),
     )
-
-
-def is_of_stack(event: Event) -> bool:
-    """Whether the event is about the stack itself, not a resource."""
-    return event.physical_id == event.stack_uuid
 
 
 def relay_row(

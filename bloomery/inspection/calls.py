@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,39 +73,28 @@ class Caller:
         lines = _checked_headers(headers or {})
         timeout_s = min(float(timeout) or 1.0, _MOST_TIMEOUT_S)
         pauses = [backoff_factor * 2**n for n in range(min(retries, _MOST_RETRIES))]
-        try:
-            self._repeat(fetching.checked(url), lines, timeout_s, pauses)
-        except FetchRefused as exc:
-            raise errors.Invalid(reason=f"cannot call {fetching.shown(url)}: {exc}") from exc
-
-    def _repeat(
-        self,
-        url: urllib.parse.SplitResult,
-        headers: Mapping[str, str],
-        timeout_s: float,
-        pauses: Sequence[float],
-    ) -> None:
         for pause_s in [*pauses, None]:
-            now_s = time.monotonic()
-            if now_s >= self.until_s:
-                raise FetchRefused("the calls of the rules together take longer than they may")
             try:
-                self._ask(url, headers, min(now_s + timeout_s, self.until_s))
-            except _TryAgain as exc:
-                if pause_s is None:
-                    raise FetchRefused(str(exc)) from exc
+                return self._ask(fetching.checked(url), lines, timeout_s)
+            except (FetchRefused, _TryAgain) as exc:
+                if pause_s is None or isinstance(exc, FetchRefused):
+                    reason = f"cannot call {fetching.shown(url)}: {exc}"
+                    raise errors.Invalid(reason=reason) from exc
                 self.sleep(min(pause_s, _MOST_PAUSE_S))
-            else:
-                return
+        return None
 
     def _ask(
-        self, url: urllib.parse.SplitResult, headers: Mapping[str, str], until_s: float
+        self, url: urllib.parse.SplitResult, headers: Mapping[str, str], timeout_s: float
     ) -> None:
         """Make one request.
 
         Raises FetchRefused, or _TryAgain, unless the answer is 2xx and short.
         """
-        connection, most = Connection(url, self._addresses, until_s), self.conf.api_call_most_bytes
+        now_s = time.monotonic()
+        if now_s >= self.until_s:
+            raise FetchRefused("the calls of the rules together take longer than they may")
+        connection = Connection(url, self._addresses, min(now_s + timeout_s, self.until_s))
+        most = self.conf.api_call_most_bytes
         answer: http.client.HTTPResponse | None = None
         try:
             connection.request("GET", fetching.target(url), headers={**fetching.HEADERS, **headers})

@@ -104,8 +104,15 @@ class SimulatedSwitch(SimulatedBmc):
         if f"/{parts[1]}" != _INTERFACES:
             raise RestconfError(404, f"there is no {path}")
         if len(parts) == 2 and ask.method == "PATCH":
-            for each in ask.body["openconfig-interfaces:interfaces"]["interface"]:
-                self._merge_lag(each, ask)
+            for document in ask.body["openconfig-interfaces:interfaces"]["interface"]:
+                name = document["name"]
+                fresh = {"mtu": 1500, "carries": _access(1), "lag": None}
+                values: Json = dict(self._config.get(name) or fresh)
+                if "mtu" in document["config"]:
+                    values["mtu"] = self._mtu(document["config"]["mtu"])
+                group = document.get(_AGGREGATION, {}).get("config", {})
+                values["lag-type"] = group.get("lag-type", values.get("lag-type", "LACP"))
+                self._order(name, values, ask)
             return NO_CONTENT
         name = urllib.parse.unquote("/".join(parts[2:3]).partition("=")[2])
         if ask.method == "GET":
@@ -126,7 +133,11 @@ class SimulatedSwitch(SimulatedBmc):
             case "PATCH", "config":
                 values["mtu"] = self._mtu(body["openconfig-interfaces:config"]["mtu"])
             case "PUT", place if place in _CARRY:
-                values["carries"] = self._switched(body[_SWITCHED]["config"])
+                carries = values["carries"] = body[_SWITCHED]["config"]
+                untagged = carries.get("access-vlan"), carries.get("native-vlan")
+                vlans = {*untagged, *carries.get("trunk-vlans", ())}
+                if missing := sorted(vlans - self.vlans - {None}):
+                    raise RestconfError(400, f"VLAN {missing[0]} does not exist")
             case "PATCH", place if place == f"{_ETHERNET}/config":
                 values["lag"] = body["openconfig-if-ethernet:config"][_AGGREGATE]
                 if "lag-type" not in self._config.get(values["lag"], {}):
@@ -137,16 +148,6 @@ class SimulatedSwitch(SimulatedBmc):
                 values["lag"] = None
             case _:
                 raise RestconfError(405, f"{ask.method} is not supported at {place or name}")
-        self._order(name, values, ask)
-
-    def _merge_lag(self, document: Json, ask: Ask) -> None:
-        name = document["name"]
-        fresh = {"mtu": 1500, "carries": _access(1), "lag": None}
-        values: Json = dict(self._config.get(name) or fresh)
-        if "mtu" in document["config"]:
-            values["mtu"] = self._mtu(document["config"]["mtu"])
-        group = document.get(_AGGREGATION, {}).get("config", {})
-        values["lag-type"] = group.get("lag-type", values.get("lag-type", "LACP"))
         self._order(name, values, ask)
 
     def _order(self, name: str, values: Json | None, ask: Ask) -> None:
@@ -178,13 +179,6 @@ class SimulatedSwitch(SimulatedBmc):
         if not isinstance(value, int) or not _LEAST_MTU <= value <= _MOST_MTU:
             raise RestconfError(400, f"mtu {value!r} is out of range")
         return value
-
-    def _switched(self, config: Json) -> Json:
-        untagged = config.get("access-vlan"), config.get("native-vlan")
-        vlans = {*untagged, *config.get("trunk-vlans", ())}
-        if missing := sorted(vlans - self.vlans - {None}):
-            raise RestconfError(400, f"VLAN {missing[0]} does not exist")
-        return config
 
     def _document(self, name: str) -> Json:
         if name not in self._state:

@@ -202,7 +202,7 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
 
 
 def _authorize_owned_row(ctx: Context, noun: Noun, record: Any, ident: str, *rules: str) -> None:
-    read, target = f"baremetal:{noun.policy}:get", owner_target(noun, record)
+    read, target = f"baremetal:{noun.policy}:get", {f"{noun.policy}.owner": record.owner}
     if not (getattr(record, "public", False) or may(ctx, read, target)):
         _refused(ctx, read)
         raise noun.missing(ident)
@@ -222,10 +222,6 @@ def authorize_record_row(ctx: Context, noun: Noun, record: Any, node: Any, verb:
         _authorize_owned_row(ctx, noun, record, record.uuid, rule)
     else:
         authorize(ctx, rule)
-
-
-def owner_target(noun: Noun, record: Any) -> Target:
-    return {f"{noun.policy}.owner": record.owner}
 
 
 def visible_records(ctx: Context, noun: Noun, owner: str | None = None) -> str | None:

@@ -120,7 +120,8 @@ class Application:
             version = {"id": "v1.0", "status": "CURRENT", "links": links}
             return replies.document({"versions": [version]}, 300)  # as in Heat
         except statuses.HTTPNotFound:
-            return replies.no_path(environ["PATH_INFO"].encode("latin-1").decode())
+            path = environ["PATH_INFO"].encode("latin-1").decode()
+            return replies.phrase(404, f"Nothing is called {path} here.")  # Heat's second format
         except statuses.HTTPMethodNotAllowed as exc:
             method, allowed = environ["REQUEST_METHOD"], exc.headers["Allow"].replace(" ", "")
             if method == "OPTIONS":

@@ -144,8 +144,3 @@ def unauthorized(realm: str) -> webob.Response:
         }
     }
     return document(refusal, 401, [("WWW-Authenticate", f'Basic realm="{realm}"')])
-
-
-def no_path(path: str) -> webob.Response:
-    """Answer an unknown path in Heat's second format of errors."""
-    return phrase(404, f"Nothing is called {path} here.")

@@ -36,10 +36,6 @@ _TEXT: Final = {"type": "string"}
 # ----------------------------------------------------------------------------- forms of values
 
 
-def _is_mac(text: str) -> bool:
-    return _MAC.fullmatch(text) is not None
-
-
 def _is_address(version: int | None) -> Callable[[str], bool]:
     """Return the check of an address of this version (None: any); v6 may have its length."""
 
@@ -68,7 +64,7 @@ def _is_netmask(version: int) -> Callable[[str], bool]:
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
-    "MAC address": _is_mac,
+    "MAC address": lambda text: _MAC.fullmatch(text) is not None,
     "IP address": _is_address(None),
     "IPv4 address": _is_address(4),
     "IPv6 address": _is_address(6),
