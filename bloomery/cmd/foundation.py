@@ -18,7 +18,7 @@ from typing import Final
 from bloomery import errors
 from bloomery.cmd import threads
 from bloomery.conf import Conf, default
-from bloomery.db import conductors, kept_rows, schema
+from bloomery.db import conductors, schema, server_edge
 from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.operations.context import Services
@@ -196,7 +196,7 @@ def start_errors(home: StateDir | None = None) -> Iterator[None]:
     Rows locked by other processes are waited for.  ``home``: where SQLite's file may be.
     """
     try:
-        with kept_rows.outlasted():
+        with server_edge.outlasting_rows():
             yield
     except RuntimeError as exc:
         if _NO_THREAD not in str(exc):

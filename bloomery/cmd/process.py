@@ -73,21 +73,16 @@ def begin(config_files: Sequence[str], *, verbose: bool, has_traces: bool = True
     settings = conf.load(config_files)
     level = logging.INFO if verbose else logging.WARNING
     log.to_stderr(level, use_json=settings.default.use_json)
-    warn_of(conf.unknown(config_files))
+    if options := conf.unknown(config_files):  # they may be misspelt
+        LOG.warning(
+            "no effect: %s; `bloomery config sample` prints every option that has one",
+            ", ".join(options),
+        )
     if has_traces:
         tracing.begin(settings.tracing)
     give_large_blocks_back()
     collect_garbage_seldom()
     return settings
-
-
-def warn_of(options: list[str]) -> None:
-    """Log the options of the files that have no effect, as they may be misspelt."""
-    if options:
-        LOG.warning(
-            "no effect: %s; `bloomery config sample` prints every option that has one",
-            ", ".join(options),
-        )
 
 
 class Shutdown:

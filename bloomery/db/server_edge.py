@@ -3,22 +3,28 @@
 The driver commits each statement by itself, and this module sends BEGIN and COMMIT.  After a lost
 connection or a deadlock the transaction is repeated: nothing of it was committed.  If the answer to
 COMMIT is lost, ``commit_tokens`` shows whether it was committed, so that nothing runs twice.
+
+A process that hangs inside a transaction (SIGSTOP, swapping) keeps its rows until the server ends
+the transaction, after ``[database]statement_timeout``.  API callers are asked to retry; a starting
+process (``outlasting_rows``) waits for longer than that time-out, and logs the transaction.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.default import Database as Settings
-from bloomery.db import commit_tokens, kept_rows, server_faults, server_pool
+from bloomery.db import commit_tokens, server_faults, server_pool
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +39,19 @@ _SNAPSHOT: Final = {
     ],
 }
 _SCHEMA_TURN: Final = 0x626C6F6F6D  # PostgreSQL's advisory lock for changes of the schema
+_OUTLASTS: Final = ContextVar("bloomery.outlasts_kept_rows", default=False)
+_WITHOUT_LIMIT_S: Final = 600  # where the server ends no transaction
+_TABLE: Final = re.compile(r"(?:UPDATE|INTO|FROM)\s+\"?(\w+)")
+_OLDEST: Final = {  # the oldest other transaction on this database: program, address, seconds
+    "postgresql": "SELECT application_name, client_addr || ':' || client_port,"
+    " extract(epoch FROM now() - xact_start)::int FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND backend_type = 'client backend' AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 1",
+    "mysql": "SELECT concat('connection ', p.id), p.host,"
+    " timestampdiff(SECOND, t.trx_started, now()) FROM information_schema.innodb_trx t"
+    " JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id"
+    " WHERE p.db = database() AND p.id <> connection_id() ORDER BY t.trx_started LIMIT 1",
+}
 
 
 class ServerEdge:
@@ -103,12 +122,12 @@ class ServerEdge:
             try:
                 return self._transact(work)
             except errors.RowKept as exc:
-                patience_s = kept_rows.patience_s(self._settings)
-                if not patience_s:
+                if not _OUTLASTS.get():
                     raise
+                patience_s = self._settings.statement_timeout or _WITHOUT_LIMIT_S
                 waited_s = time.monotonic() - began
                 with self.read() as conn:
-                    reason = f"{kept_rows.described(conn, exc)}, for {waited_s:.0f} s now"
+                    reason = f"{_described(conn, exc)}, for {waited_s:.0f} s now"
                 if waited_s > patience_s:
                     raise errors.RowKept(reason=reason) from exc
                 LOG.warning("start: waiting: %s", reason)
@@ -255,3 +274,28 @@ def _roll_back(conn: sa.Connection) -> None:
         _send(conn, "ROLLBACK")
     except sa.exc.DBAPIError as exc:
         conn.invalidate(exc)
+
+
+@contextmanager
+def outlasting_rows() -> Iterator[None]:
+    """Let transactions of this thread wait for rows until the server frees them."""
+    token = _OUTLASTS.set(True)
+    try:
+        yield
+    finally:
+        _OUTLASTS.reset(token)
+
+
+def _described(conn: sa.Connection, exc: errors.RowKept) -> str:
+    """Return the error, and the oldest transaction, which most likely has the row."""
+    table = _TABLE.search(getattr(exc.__cause__, "statement", None) or "")
+    what = f"another transaction keeps a row of {table[1] if table else 'a table'}"
+    try:
+        oldest = conn.exec_driver_sql(_OLDEST[conn.dialect.name]).one_or_none()
+    except sa.exc.DBAPIError:  # MariaDB needs the PROCESS privilege
+        return what
+    if oldest is None:
+        return what
+    program, address, seconds = oldest
+    who = f"{program or 'somebody'} at {address or 'a local socket'}"
+    return f"{what}; the oldest is open for {seconds} s, of {who}"

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -90,13 +90,18 @@ class Trimmer:
 
     def _park_laggards(self) -> None:
         """Park each webhook whose backlog did not shrink for ``CATCH_UP_S``."""
-        now = self._clock()
+        now, backlogs = self._clock(), dict[str, _Backlog]()
         with self._db.read() as conn:
-            self._backlogs = {
-                cursor.sink: backlog
-                for cursor in self._list_cursors(conn)
-                if is_webhook(cursor.sink) and (backlog := self._backlog(conn, cursor, now))
-            }
+            for cursor in filter(lambda each: is_webhook(each.sink), self._list_cursors(conn)):
+                oldest_at = events.oldest_at(conn, cursor.last_id)
+                if oldest_at is None or oldest_at >= rows.now() - self._keep:
+                    continue
+                size = events.last_id(conn) - cursor.last_id
+                backlog = self._backlogs.get(cursor.sink)
+                if backlog is None or size < backlog.size:
+                    backlog = _Backlog(oldest_at, size, now)
+                backlogs[cursor.sink] = replace(backlog, oldest_at=oldest_at)
+        self._backlogs = backlogs
         for sink, backlog in list(self._backlogs.items()):
             if now - backlog.shrank_at < CATCH_UP_S:
                 continue
@@ -109,16 +114,6 @@ class Trimmer:
             if self._db.transact(partial(webhooks.park, uuid=uuid, error=reason)):
                 LOG.warning("webhook %s is parked: %s", uuid, reason)
             del self._backlogs[sink]  # activation restarts its time
-
-    def _backlog(self, conn: sa.Connection, cursor: Cursor, now: float) -> _Backlog | None:
-        """Return the backlog of a webhook that keeps old events, or None."""
-        oldest_at = events.oldest_at(conn, cursor.last_id)
-        if oldest_at is None or oldest_at >= rows.now() - self._keep:
-            return None
-        size, before = events.last_id(conn) - cursor.last_id, self._backlogs.get(cursor.sink)
-        if before is None or size < before.size:
-            return _Backlog(oldest_at, size, now)
-        return _Backlog(oldest_at, before.size, before.shrank_at)
 
     def _trim_batch(self) -> int:
         """Delete a batch of old rows that all sinks have taken; return their number."""

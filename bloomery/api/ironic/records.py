@@ -60,6 +60,10 @@ class Gates:
     patch: Callable[[Call, Noun, Patch], None] = lambda call, noun, patch: None
 
 
+def filters_of(noun: Noun) -> Args:
+    return {name: Arg(PARSERS[name], since=since) for name, since in noun.filters.items()}
+
+
 def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
     """Return the schema of a POST body; ``more``: names of nodes beside the noun's fields."""
     names = [n for n in (*noun.node_arguments, *more) if n not in noun.fields]
@@ -157,8 +161,7 @@ class Collection:
         write = dict(read)
         if noun.since > versions.MIN:
             read["too_old"], write["too_old"] = too_old, too_old_write or too_old
-        filters = {name: Arg(PARSERS[name], since=since) for name, since in noun.filters.items()}
-        query = {**arguments.paging(noun.fields), **filters}
+        query = {**arguments.paging(noun.fields), **filters_of(noun)}
         if has_detail_path:
             yield Endpoint(
                 "GET", f"{path}/detail", self.list_in_detail, lists, query=query,

@@ -25,7 +25,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import history, nodes, rows
 from bloomery.db.nodes import PowerRow
-from bloomery.drivers.looks import Look, NeedsTask, Reading
+from bloomery.drivers.looks import Look, NeedsTask
 from bloomery.metrics import METRICS
 from bloomery.model.node import LEAKS, POWER_FAILURE, Node, RingKey
 from bloomery.model.node_facts import ALARM, POWER_CORRECTION, POWER_CORRECTIONS_KEPT
@@ -150,21 +150,16 @@ class PowerSync:
             else:
                 self._suspect(uuid, count, why)
             return False
-        if not self._agrees(row, reading):
+        ours = self._runtime.conf.conductor
+        health = CRITICAL if uuid in self._runtime.sensors.leaking else reading.health
+        if (
+            reading.power_state != row.power_state
+            or (health != row.health and ours.enable_health_monitoring)
+            or (row.has_error and ours.node_history)
+        ):
             return True
         self._failures.pop(uuid, None)
         return False
-
-    def _agrees(self, row: PowerRow, reading: Reading) -> bool:
-        ours = self._runtime.conf.conductor
-        leaks = row.key.uuid in self._runtime.sensors.leaking
-        health = CRITICAL if leaks else reading.health
-        is_as_healthy = health == row.health or not ours.enable_health_monitoring
-        return (
-            reading.power_state == row.power_state
-            and is_as_healthy
-            and not (row.has_error and ours.node_history)
-        )
 
     def _ask_suspect(self, uuid: str, due_at: float) -> None:
         if self._suspects.get(uuid) == due_at:

@@ -96,37 +96,30 @@ _SHARED: Final[Json] = {
 _OWN_MAC: Final[Json] = {"ethernet_mac_address": _formed("MAC address"), **_SHARED}
 
 
-def _network(version: int) -> Any:
-    """Return the validator of a network of this version of IP."""
-    address, netmask = _formed(f"IPv{version} address"), _formed(f"IPv{version} netmask")
-    service = {
-        "type": "object",
-        "required": ["type", "address"],
-        "properties": {"type": {"enum": ["dns"]}, "address": address},
-    }
-    route = {
-        "type": "object",
-        "required": ["network", "netmask", "gateway"],
-        "properties": {
-            "network": address, "netmask": netmask, "gateway": address,
-            "services": {"type": "array", "items": service},
-        },
-    }  # fmt: skip
-    return _part(
-        ["id", "link", "network_id"],
-        ip_address=address, netmask=netmask, routes={"type": "array", "items": route},
-    )  # fmt: skip
-
-
 @functools.cache
 def _parts() -> dict[str, dict[str, Any]]:
     """Return the validators of links, networks and services by type, built on first use."""
-    networks = {
-        type_: validator
-        for version, types in _VERSIONS.items()
-        for validator in [_network(version)]
-        for type_ in types
-    }
+    networks: dict[str, Any] = {}
+    for version, types in _VERSIONS.items():
+        address, netmask = _formed(f"IPv{version} address"), _formed(f"IPv{version} netmask")
+        service = {
+            "type": "object",
+            "required": ["type", "address"],
+            "properties": {"type": {"enum": ["dns"]}, "address": address},
+        }
+        route = {
+            "type": "object",
+            "required": ["network", "netmask", "gateway"],
+            "properties": {
+                "network": address, "netmask": netmask, "gateway": address,
+                "services": {"type": "array", "items": service},
+            },
+        }  # fmt: skip
+        validator = _part(
+            ["id", "link", "network_id"],
+            ip_address=address, netmask=netmask, routes={"type": "array", "items": route},
+        )  # fmt: skip
+        networks |= dict.fromkeys(types, validator)
     bond = _part(
         ["id", "ethernet_mac_address", "bond_mode", "bond_links"],
         bond_mode={"enum": list(_BOND_MODES)}, bond_links={"type": "array", "items": _TEXT},
