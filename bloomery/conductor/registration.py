@@ -71,7 +71,17 @@ class Registration:
             self._compare_options()
         runtime = self._runtime
         began = runtime.lease.now()
-        incarnation = self._db.transact(
+        incarnation = self._take(former, alone=alone)
+        if incarnation is None:
+            with self._db.read() as conn:
+                other = conductors.get(conn, runtime.host)
+            raise self._lives(other, "it has just started")
+        self._incarnation = incarnation
+        runtime.lease.begin(incarnation, since=began)
+
+    def _take(self, former: Conductor | None, *, alone: bool) -> str | None:
+        runtime = self._runtime
+        return self._db.transact(
             lambda conn: conductors.register(
                 conn,
                 hostname=runtime.host,
@@ -81,14 +91,8 @@ class Registration:
                 alone=alone,
                 process=self._process,
                 former=former,
-            )
+            ),
         )
-        if incarnation is None:
-            with self._db.read() as conn:
-                other = conductors.get(conn, runtime.host)
-            raise self._lives(other, "it has just started")
-        self._incarnation = incarnation
-        runtime.lease.begin(incarnation, since=began)
 
     def _compare_options(self) -> None:
         """Compare the options of the ring with the stored ones.

@@ -396,18 +396,14 @@ class _SqliteEdge:
                 )
             return result
 
-        self._enter()
-        try:
-            with self.read() as conn:
-                conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
-                try:
-                    result = self._run(conn, work_and_check)
-                    conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
-                finally:
-                    conn.exec_driver_sql("PRAGMA foreign_keys=ON")
-                return result
-        finally:
-            self._gate.leave()
+        with self._turn(), self.read() as conn:
+            conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
+            try:
+                result = self._run(conn, work_and_check)
+                conn.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+            finally:
+                conn.exec_driver_sql("PRAGMA foreign_keys=ON")
+            return result
 
     def close(self) -> None:
         if self._gate.enter(_CLOSE_S):  # a running writer keeps the connection
@@ -419,6 +415,14 @@ class _SqliteEdge:
         while self._readers:
             self._readers.pop().close()
         self.engine.dispose()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        self._enter()
+        try:
+            yield
+        finally:
+            self._gate.leave()
 
     def _enter(self, turn: Turn | None = None) -> None:
         if not self._gate.enter(self._settings.write_timeout, turn):
