@@ -76,7 +76,7 @@ def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = No
     overrides = task.runtime.conf.conductor.clean_step_priority_override
     available = steps.override(steps.available_steps(task, "clean"), overrides)
     allowed = [step for step in available if step.name not in disallowed]
-    return _read_first(task, [_PREPARE, *steps.by_priority(allowed, "clean"), _TEAR_DOWN])
+    return _with_agent(task, steps.by_priority(allowed, "clean"))
 
 
 def _runbook(task: TaskManager) -> Runbook | None:
@@ -143,7 +143,11 @@ def _around(
     waits = any(step.step in ("hold", "wait") for step in planned)
     if disable_ramdisk or not (names or waits):
         return _read_first(task, planned)
-    return _read_first(task, [_PREPARE, *planned, _TEAR_DOWN])
+    return _with_agent(task, planned)
+
+
+def _with_agent(task: TaskManager, planned: Sequence[Step]) -> list[Step]:
+    return [*steps.parent_first(task), *_read_first(task, [_PREPARE, *planned, _TEAR_DOWN])]
 
 
 def _read_first(task: TaskManager, planned: list[Step]) -> list[Step]:

@@ -171,7 +171,8 @@ def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]
     if overriding:
         available = list({step.name: step for step in (*available, *overriding)}.values())
     planned = steps.by_priority(available, "deploy")
-    return [_PREPARE, *planned] if planned or not overriding else [_PREPARE, _NO_STEPS]
+    planned = planned if planned or not overriding else [_NO_STEPS]
+    return [*steps.parent_first(task), _PREPARE, *planned]
 
 
 def _fail_without_steps(task: TaskManager) -> None:

@@ -140,7 +140,9 @@ def begin_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def inspect_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the inspection, and for in-band inspection the step that ends the agent."""
-    return [_INSPECT, _RELEASE_AGENT] if task.driver.inspect.in_band else [_INSPECT]
+    if not task.driver.inspect.in_band:
+        return [_INSPECT]
+    return [*steps.parent_first(task), _INSPECT, _RELEASE_AGENT]
 
 
 def abort_inspect(task: TaskManager) -> None:

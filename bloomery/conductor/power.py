@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from bloomery import errors, parsing
+from bloomery import errors
 from bloomery.conductor import runner, states, steps, tasks, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
@@ -22,7 +22,6 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import nodes
-from bloomery.model.node import Node
 from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import DONE, Done, Outcome
@@ -84,22 +83,14 @@ def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
     child that may not be switched off.
     """
     node = task.node
-    if target == Power.ON and node.parent_node is not None and _takes_power_from_parent(node):
-        with task.runtime.db.read() as conn:
-            row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
-        if row is None or row.uuid == node.uuid or row.power_state == Power.ON:
-            return []
-        if row.reservation is not None:
-            raise errors.ParentNodeLocked(
-                node=errors.name_of(node), parent=row.uuid, holder=row.reservation
-            )
-        return [replace(internal_step("power", "power_on"), child=row.uuid)]
+    if target == Power.ON:
+        return steps.parent_first(task, refuses_locked=True)
     if target != Power.OFF:
         return []
     with task.runtime.db.read() as conn:
         children = nodes.list_children(conn, node.uuid)
     live = [c for c in children if c.uuid != node.uuid and c.power_state != Power.OFF]
-    dependent = [child for child in live if _takes_power_from_parent(child)]
+    dependent = [child for child in live if steps.takes_power_from_parent(child)]
     for child in dependent:
         verbs.refuse_power_off(child, Power.OFF)
         if child.reservation is not None:
@@ -108,11 +99,6 @@ def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
             )
     step = internal_step("power", "power_off")
     return [replace(step, child=child.uuid) for child in dependent]
-
-
-def _takes_power_from_parent(node: Node) -> bool:
-    own = node.driver_info.get("has_dedicated_power_supply", False)
-    return not parsing.boolean(own)
 
 
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:

@@ -35,7 +35,7 @@ def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     planned = steps.raw_user_steps(task, "service", arguments.steps)
     if arguments.disable_ramdisk or not any(step.requires_ramdisk for step in planned):
         return planned
-    return [_PREPARE, *planned, _TEAR_DOWN]
+    return [*steps.parent_first(task), _PREPARE, *planned, _TEAR_DOWN]
 
 
 def _release_agent(task: TaskManager) -> Outcome | None:

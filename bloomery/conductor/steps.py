@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, parsing
 from bloomery.conductor import inspection, notification_utils, states, task_manager, writes
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
@@ -16,7 +16,7 @@ from bloomery.drivers.base import Driver
 from bloomery.model.node import STEP_INTERFACES, Node
 from bloomery.model.rules import attributes, verbs
 from bloomery.model.rules import steps as step_rules
-from bloomery.model.step import Step
+from bloomery.model.step import Step, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 UserStep = Mapping[str, Any]  # {"interface": ..., "step": ..., "args": ..., "priority": ...}
@@ -318,6 +318,31 @@ def store_result(task: TaskManager, result: Mapping[str, Any]) -> list[EncodedWr
 
 
 # ------------------------------------------------------------------------------ on child nodes
+
+
+def takes_power_from_parent(node: Node) -> bool:
+    own = node.driver_info.get("has_dedicated_power_supply", False)
+    return not parsing.boolean(own)
+
+
+def parent_first(task: TaskManager, *, refuses_locked: bool = False) -> list[Step]:
+    """Return the step that switches on the parent, before a flow switches the node on.
+
+    It is needed where the parent gives the node its power and is not on.  ``refuses_locked``: raise
+    ParentNodeLocked at once; else the step takes the lock, or fails with its holder.
+    """
+    node = task.node
+    if node.parent_node in (None, node.uuid) or not takes_power_from_parent(node):
+        return []
+    with task.runtime.db.read() as conn:
+        row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
+    if row is None or row.power_state == Power.ON:
+        return []
+    if refuses_locked and row.reservation is not None:
+        raise errors.ParentNodeLocked(
+            node=errors.name_of(node), parent=row.uuid, holder=row.reservation
+        )
+    return [replace(internal_step("power", "power_on"), child=row.uuid)]
 
 
 def run_on_child(task: TaskManager, step: Step) -> Outcome:

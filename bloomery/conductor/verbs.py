@@ -27,6 +27,7 @@ from bloomery.conductor import (
     runner,
     servicing,
     states,
+    steps,
     tasks,
     transition,
 )
@@ -136,11 +137,11 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
     ),
     "rescue": FlowVerb(
         phase=rescue.RESCUE, check=rescue.check, begin=rescue.begin,
-        steps=lambda _task, _arguments: [rescue.RESCUE_STEP],
+        steps=lambda task, _arguments: [*steps.parent_first(task), rescue.RESCUE_STEP],
     ),
     "unrescue": FlowVerb(
         phase=rescue.UNRESCUE, check=partial(rescue.check, action="unrescue"),
-        steps=lambda _task, _arguments: [rescue.UNRESCUE_STEP],
+        steps=lambda task, _arguments: [*steps.parent_first(task), rescue.UNRESCUE_STEP],
     ),
     "service": FlowVerb(
         phase=servicing.SERVICE, check=servicing.check, begin=servicing.begin,

@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_556,  # drains of machines
-    "lines of the tests": 152_440,  # drains of machines
+    "lines of the product": 133_575,  # parents go on in flows
+    "lines of the tests": 152_514,  # parents go on in flows
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 8966,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_774,  # the activity of a site
     "lines of bloomery/cmd": 2254,  # drains of machines
-    "lines of bloomery/conductor": 11_559,  # bootable containers, leaks
+    "lines of bloomery/conductor": 11_578,  # parents go on in flows
     "lines of bloomery/conf": 2030,  # passwords by IPMI, consoles by SSH
     "lines of bloomery/db": 9627,  # the activity of a site
     "lines of bloomery/drivers": 22_680,  # passwords by IPMI, consoles by SSH
@@ -48,11 +48,11 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 783,  # drains of machines
-    "functions": 8602,  # drains of machines
+    "functions": 8604,  # parents go on in flows
     "functions of under ten lines, per mille": 771,  # parts of the projection of nodes
     "one-caller helpers": 586,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before
-    "moves of put": 164,  # serial consoles, and what came before
+    "moves of put": 165,  # parents go on in flows
     "moves of create": 320,  # revisions of stacks
     "moves of engine's create": 634,  # values from outside
     "moves of update": 338,  # the second day of stacks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.kit.machines.scripted import Script
+
 
 @pytest.fixture
 def family(stage):
@@ -103,3 +105,75 @@ def test_a_node_that_is_its_own_parent_can_be_powered(stage):
     stage.site.set(node, parent_node=node)  # as sites of earlier versions have it: now refused
     assert stage.power(node, "power on")["power_state"] == "power on"
     assert stage.power(node, "power off")["power_state"] == "power off"
+
+
+WASH = {"interface": "deploy", "step": "wash"}  # needs an agent
+VERBS = {  # of a child: where it begins, the arguments, and where it ends
+    "provide": ("manageable", {}, "available"),
+    "clean": ("manageable", {"clean_steps": [WASH]}, "manageable"),
+    "inspect": ("manageable", {}, "manageable"),
+    "active": ("available", {}, "active"),
+    "rebuild": ("active", {}, "active"),
+    "service": ("active", {"service_steps": [WASH]}, "active"),
+    "rescue": ("active", {"rescue_password": "let-me-in-9cb1"}, "rescue"),
+    "unrescue": ("rescue", {}, "active"),
+    "deleted": ("active", {}, "available"),
+}
+
+
+def child_in(stage, state, parent, **values):
+    before = "active" if state == "rescue" else state
+    child = stage.bring_to(before, parent_node=parent, **values)
+    if state == "rescue":
+        stage.ask(child, "rescue", rescue_password="let-me-in-9cb1")
+        stage.wait_for(child, "rescue")
+    stage.wait_until_free(child)
+    return child
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("is_dedicated", [False, True], ids=["", "dedicated"])
+def test_a_flow_that_boots_a_child_switches_its_parent_on_first(make_stage, verb, is_dedicated):
+    script = Script()
+    script.add("clean", "wash", priority=0)
+    script.add("service", "wash", priority=0)
+    stage = make_stage(registry=script.registry())
+    begins, arguments, ends = VERBS[verb]
+    parent = stage.enrol()
+    info = {"driver_info": {"has_dedicated_power_supply": True}} if is_dedicated else {}
+    child = child_in(stage, begins, parent, **info)
+    stage.power(parent, "power off")
+    stage.ask(child, verb, **arguments)
+    shown = stage.wait_for(child, ends)
+    stage.wait_until_free(child)
+    assert shown["last_error"] is None
+    boots = not is_dedicated and verb != "inspect"  # that of fake hardware boots nothing
+    assert powers(stage, parent) == ["power on" if boots else "power off"]
+
+
+def test_a_flow_of_a_child_whose_parent_is_on_has_no_step_for_it(stage):
+    parent = stage.enrol()
+    stage.power(parent, "power on")
+    child = stage.bring_to("active", parent_node=parent)
+    assert "power.power_on" not in [name for name, _ in stage.steps(child)]
+
+
+def test_a_parent_that_fails_to_go_on_fails_the_flow_of_its_child_by_name(stage):
+    parent = stage.enrol({"fail": ["power"]})
+    child = stage.enrol(parent_node=parent)
+    stage.ask(child, "manage")
+    stage.wait_for(child, "manageable")
+    stage.ask(child, "provide")
+    error = stage.wait_for(child, "clean failed")["last_error"]
+    assert f"(clean step power.power_on on other node {parent} of " in error
+    assert stage.site.is_free(parent)
+
+
+def test_a_parent_that_stays_locked_is_named_by_the_flow(stage):
+    parent = stage.enrol()
+    child = stage.enrol(parent_node=parent)
+    stage.ask(child, "manage")
+    stage.wait_for(child, "manageable")
+    with stage.site.acquire(parent, purpose="a long story"):
+        stage.ask(child, "provide")
+        assert "a long story" in stage.wait_for(child, "clean failed")["last_error"]
