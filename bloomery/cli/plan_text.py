@@ -64,7 +64,8 @@ def text(plan: Json, *, unchanged: bool = False) -> str:
         signs.add("?")
     meanings = [f"{sign} {meaning}" for sign, meaning in LEGEND.items() if sign in signs]
     end = [f"signs: {', '.join(meanings)}"] if meanings else []
-    end += (terminal.visible(f"warning: {each}") for each in plan.get("warnings", ()))
+    for key, word in (("warnings", "warning"), ("refusals", "refused by the operator's checks")):
+        end += (terminal.visible(f"{word}: {each}") for each in plan.get(key, ()))
     outputs = [f"{OUTPUT_SIGNS[verb]} {name}" for name, verb in plan["outputs"].items()]
     output_lines = [terminal.visible(f"outputs: {', '.join(outputs)}")] if outputs else []
     parts = (resources, _stages(plan), output_lines, [*end, summary(plan)])

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_575,  # parents go on in flows
-    "lines of the tests": 152_514,  # parents go on in flows
+    "lines of the product": 133_578,  # parents go on in flows
+    "lines of the tests": 152_653,  # orders and plans in a browser
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 8966,  # values from outside, agents of servers
-    "lines of bloomery/cli": 11_774,  # the activity of a site
+    "lines of bloomery/cli": 11_775,  # the activity of a site
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
     "lines of bloomery/conf": 2030,  # passwords by IPMI, consoles by SSH
@@ -40,7 +40,7 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 10_557,  # drains of machines
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
-    "lines of bloomery/orchestration/orders": 3703,  # drains of machines
+    "lines of bloomery/orchestration/orders": 3705,  # drains of machines
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines

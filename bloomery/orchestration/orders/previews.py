@@ -161,7 +161,8 @@ def preview_update_stack(
         )
     replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
     drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
-    warnings = laid_out["warnings"] + plan_checks.refusals(ctx, laid_out, basis)
+    refusals = plan_checks.refusals(ctx, laid_out, basis)
+    warnings = list(laid_out["warnings"])
     if arguments.revision is not None:  # whose images may be older than the server keeps them
         urls = images.urls_of(planned, new)
         found = images.list_warnings(inputs.fetcher_of(ctx.services.conf), urls)
@@ -170,7 +171,8 @@ def preview_update_stack(
     if arguments.plan_basis is not None:
         plan_basis.check_values(row, arguments.plan_basis, basis[plan_basis.VALUES])
     document = {
-        **laid_out, "warnings": warnings, "drifted": drifted, "basis": basis, "paused": paused,
+        **laid_out, "warnings": warnings, "refusals": refusals, "drifted": drifted,
+        "basis": basis, "paused": paused,
     }  # fmt: skip
     if with_capacity:
         document["capacity"] = reads.capacity(planned, laid_out)

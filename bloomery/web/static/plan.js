@@ -3,7 +3,7 @@
 import {get, may, patch, post, stacksPath} from './api.js'
 import {field} from './dialog.js'
 import {announce, copyable, failure, h, replace} from './dom.js'
-import {drawPlan} from './plan_table.js'
+import {drawPlan, overrideField} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 
@@ -99,7 +99,7 @@ export async function page({root, params, query, signal}) {
     replace(result, h('p.muted', {}, 'Planning…'))
     try {
       // PATCH keeps what it does not name: hidden parameters that were left empty.
-      const order = body(), answer = present ? await patch(`${present}/preview`, order) : await post(stacksPath('stacks/preview'), {stack_name: name.value, ...order})
+      const order = body(), answer = present ? await patch(`${present}/preview?free=true`, order) : await post(stacksPath('stacks/preview?free=true'), {stack_name: name.value, ...order})
       offer(answer.plan, answer.plan.basis ? {...order, plan_basis: answer.plan.basis} : order)
     } catch (error) {
       replace(result, failure(error, showPlan))
@@ -107,21 +107,23 @@ export async function page({root, params, query, signal}) {
   }
 
   function offer(plan, order) {
-    const losing = String(plan.loses_data.length), trouble = h('div')
+    const losing = String(plan.loses_data.length), trouble = h('div'), override = overrideField(plan), box = override && override.querySelector('input')
+    const check = () => { apply.disabled = !isGranted || !hasChanges || losing !== '0' && typed.value !== losing || box && !box.checked }
     const hasChanges = plan.steps.length > 0 || plan.differs || !present, isGranted = may(present ? 'stacks:update_patch' : 'stacks:create')
-    const typed = h('input', {ariaLabel: 'Number of resources that lose data', autocomplete: 'off', inputMode: 'numeric', oninput: () => { apply.disabled = !isGranted || typed.value !== losing }})
-    const apply = h(losing === '0' ? 'button.primary' : 'button.danger', {disabled: losing !== '0' || !hasChanges || !isGranted, title: isGranted ? '' : 'your roles do not allow it', onclick: async () => {
+    const typed = h('input', {ariaLabel: 'Number of resources that lose data', autocomplete: 'off', inputMode: 'numeric', oninput: check})
+    const apply = h(losing === '0' ? 'button.primary' : 'button.danger', {title: isGranted ? '' : 'your roles do not allow it', onclick: async () => {
       apply.disabled = true
       try {
-        await send(order)
+        await send(box ? {...order, override_checks: true} : order)
       } catch (error) {
-        apply.disabled = false
+        check()
         replace(trouble, failure(error))
       }
     }}, present ? 'Apply the update' : 'Create the stack')
+    check()
     replace(result, h('h2', {}, 'Plan'), drawPlan(plan),
       losing !== '0' && h('label', {}, 'To confirm, type the number of those that lose data: ', h('strong', {}, losing), ' ', typed),
-      trouble, h('div.row', {}, apply, copyable(`bloomery stack up TEMPLATE.yaml ${name.value || 'NAME'}`)))
+      override && h('p', {onchange: check}, override), trouble, h('div.row', {}, apply, copyable(`bloomery stack up TEMPLATE.yaml ${name.value || 'NAME'}`)))
     announce(`The plan has ${plan.steps.length} steps`)
     result.scrollIntoView({behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth'})
   }

@@ -3,7 +3,7 @@
 import {get, may, patch, post, put, stacksExt, stacksPath} from './api.js'
 import {ask} from './dialog.js'
 import {attempt, copyable, copyButton, empty, h, plainTable, toast} from './dom.js'
-import {drawPlan} from './plan_table.js'
+import {drawPlan, overrideField} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 import {statusBadge} from './states.js'
@@ -73,10 +73,10 @@ const orderMachine = (path, stack, name, action) =>
 
 // Show the plan of an order in a dialogue, and send it with the basis of this plan.
 async function offer(send, path, stack, order, title, command) {
-  const {plan} = await send(`${path}/preview`, order)
+  const {plan} = await send(`${path}/preview?free=true`, order)
   const done = await ask({title, danger: plan.loses_data.length > 0, submit: 'Apply the update', wide: true,
     typed: plan.loses_data.length > 0 && {label: 'To confirm, type', text: stack.stack_name},
-    body: [drawPlan(plan), copyable(command)], order: () => send(path, {...order, plan_basis: plan.basis})})
+    body: [drawPlan(plan), overrideField(plan), copyable(command)], order: form => send(path, {...order, plan_basis: plan.basis, ...form.has('override') && {override_checks: true}})})
   if (done) toast(`${stack.stack_name}: update ordered`)
 }
 

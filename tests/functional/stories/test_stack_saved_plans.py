@@ -179,7 +179,7 @@ def test_the_operators_checks_refuse_an_update_by_name(
     with Orchestration(tmp_path / "state", **options) as site:
         file, path = make(site, tmp_path, "web", "db")
         planned = run(site, "stack", "plan", file, "web", "-P", f"image={NEW}")
-        assert "warning: " in planned.output
+        assert "refused by the operator's checks: " in planned.output
         assert sentence in planned.output
         refused = run(site, "stack", "up", file, "web", "-P", f"image={NEW}", "--yes")
         assert refused.exit_code == 1
