@@ -180,6 +180,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @template_commands.stack_options()
 @EXISTING
 @stack_orders.REVISION
+@stack_orders.TARGET
 @CONVERGE
 @stack_orders.OUT
 @click.option("--free", is_flag=True,
@@ -194,6 +195,7 @@ def plan(
     parameters: tuple[str, ...],
     existing: bool,
     revision: int | None,
+    targets: tuple[str, ...],
     converge: bool,
     out: str | None,
     free: bool,
@@ -205,11 +207,12 @@ def plan(
     """
     client = find().orchestration
     order = stack_orders.read(
-        file, name, environments, parameters, existing=existing, revision=revision
-    )
+        file, name, environments, parameters, existing=existing, revision=revision,
+        targets=targets,
+    )  # fmt: skip
     present = stack_orders.find_updatable(client, order.name)
     order.body.update({"converge": True} if converge and present else {})
-    document = stack_orders.preview(client, order, present, free=free)
+    order, document = stack_orders.plan(client, order, present, targets, free=free)
     if out is not None:
         stack_orders.save(out, order, present, document)
     if as_json:
@@ -233,6 +236,7 @@ def plan(
 @template_commands.stack_options()
 @EXISTING
 @stack_orders.REVISION
+@stack_orders.TARGET
 @stack_orders.PLAN
 @CONVERGE
 @stack_orders.OVERRIDE
@@ -250,6 +254,7 @@ def up(
     parameters: tuple[str, ...],
     existing: bool,
     revision: int | None,
+    targets: tuple[str, ...],
     plan_file: str | None,
     converge: bool,
     override_checks: bool,
@@ -267,15 +272,16 @@ def up(
     client = service.orchestration
     if plan_file is None:
         order = stack_orders.read(
-            file, name, environments, parameters, existing=existing, revision=revision
-        )
-    elif file or name or environments or parameters or existing or revision or converge:
+            file, name, environments, parameters, existing=existing, revision=revision,
+            targets=targets,
+        )  # fmt: skip
+    elif file or name or environments or parameters or existing or revision or targets or converge:
         raise click.UsageError("--plan has the stack and all of its options: leave them out")
     else:
         order = stack_orders.load(client, plan_file)
     stack_name, present = order.name, stack_orders.find_updatable(client, order.name)
     order.body.update({"converge": True} if converge and present else {})
-    document = stack_orders.preview(client, order, present)
+    order, document = stack_orders.plan(client, order, present, targets)
     stack_orders.check_steps(order, document)
     _echo_plan(document["plan"], order, converge=converge, err=as_json)
     is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
@@ -485,6 +491,8 @@ def _carry_out(
 def _echo_plan(plan: Json, order: StackOrder, *, converge: bool, err: bool = False) -> None:
     """Print a plan; name roll-outs that are paused, and machines that differ from the template."""
     click.echo(plan_text.text(plan), err=err)
+    for line in stack_orders.left_open(plan):
+        terminal.echo(line, err=err)
     for each in plan.get("paused", ()):
         line = f"{each['resource']}: {each['reason']}; an update ends this pause"
         terminal.echo(line, err=True)

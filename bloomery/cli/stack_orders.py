@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,9 +31,17 @@ OVERRIDE: Final = click.option(
     "--override-checks", is_flag=True,
     help="Get past the operator's checks on plans, which takes a role.",
 )  # fmt: skip
+TARGET: Final = click.option(
+    "--target", "targets", multiple=True, metavar="RESOURCE",
+    help="Update this resource of the template alone; may be repeated. Keeps what --existing does.",
+)  # fmt: skip
 FORMAT: Final = "bloomery_plan"  # the key of a saved plan, and its version
 CAPACITY: Final = ("nodes", "reserved", "free", "needed", "returned", "left")
 _MOST_NAMED: Final = 10
+_DECLARATIONS: Final = (  # sections that resources refer to
+    "parameters", "conditions", "Parameters", "Conditions", "Mappings",
+)  # fmt: skip
+_VERSIONS: Final = ("heat_template_version", "HeatTemplateFormatVersion")
 FILE: Final = click.argument("file", required=False)
 NAME: Final = click.argument("name", required=False)
 
@@ -60,6 +68,7 @@ def read(
     *,
     existing: bool = False,
     revision: int | None = None,
+    targets: Sequence[str] = (),
 ) -> StackOrder:
     """Read the files of an order.  Raises UsageError for arguments that do not fit together."""
     if file is None:
@@ -71,7 +80,7 @@ def read(
         return StackOrder(
             name=stack_name, body=body, source=f"{file} {stack_name}", existing=existing
         )
-    if name is not None or environments or parameters or existing:
+    if name is not None or environments or parameters or existing or targets:
         raise click.UsageError(
             "--revision takes the name of the stack alone: the revision has template, "
             "environment and parameters"
@@ -153,6 +162,57 @@ def preview(client: Any, order: StackOrder, present: Json | None, *, free: bool 
     return changes
 
 
+def plan(
+    client: Any, order: StackOrder, present: Json | None, targets: Sequence[str], *,
+    free: bool = False,
+) -> tuple[StackOrder, Json]:  # fmt: skip
+    """Return the order for these resources alone (none: for all), and its preview.
+
+    Its plan has ``left_open``: the steps and outputs that an update of all would have beside.
+    Raises ClickException if another resource would change, too.
+    """
+    if not targets:
+        return order, preview(client, order, present, free=free)
+    if present is None:
+        raise stacks.StackNotThere(name=order.name)
+    order, path = replace(order, existing=True), stacks.path_of(present)
+    whole = preview(client, order, present)["plan"]
+    new, stored = order.body["template"], client.get(f"{path}/template")
+    key = "resources" if "resources" in new else "Resources"
+    resources = dict(stored.get(key) or {})
+    for target in targets:
+        if target in (new.get(key) or {}):
+            resources[target] = new[key][target]
+        elif resources.pop(target, None) is None:
+            raise click.ClickException(
+                f"neither the file nor stack {order.name} has a resource {target}"
+            )
+    declared = {
+        section: {**(stored.get(section) or {}), **(new.get(section) or {})}
+        for section in _DECLARATIONS if section in stored or section in new
+    }  # fmt: skip
+    versions = {name: new[name] for name in _VERSIONS if name in new}
+    body = order.body | {
+        "template": {**stored, **versions, **declared, key: resources},
+        "files": client.get(f"{path}/files") | order.body["files"],
+    }
+    options = " ".join(f"--target {target}" for target in targets)
+    order = replace(order, body=body, source=f"{order.source} {options}")
+    document = preview(client, order, present, free=free)
+
+    def others(steps: list[Json]) -> list[Json]:
+        return [each for each in steps if each["resource"].partition("/")[0] not in targets]
+
+    outputs = whole["outputs"].items() - document["plan"]["outputs"].items()
+    document["plan"]["left_open"] = {"steps": others(whole["steps"]), "outputs": dict(outputs)}
+    if follow := others(document["plan"]["steps"]):
+        named = "; ".join(_steps(follow[:_MOST_NAMED]))
+        raise click.ClickException(
+            terminal.visible(f"cannot update {', '.join(targets)} alone: {named} would follow")
+        )
+    return order, document
+
+
 def save(file: str, order: StackOrder, present: Json | None, document: Json) -> None:
     """Write a plan for ``load``, readable by the user alone."""
     plan = document["plan"]
@@ -224,6 +284,13 @@ def check_steps(order: StackOrder, document: Json) -> None:
                 f"now: {named}. Make the plan again."
             )
         )
+
+
+def left_open(plan: Json) -> list[str]:
+    """Return what an update of a part leaves for the next one."""
+    rest = plan.get("left_open", {"steps": [], "outputs": {}})
+    outputs = [f"output {name}: {action}" for name, action in sorted(rest["outputs"].items())]
+    return [f"left open: {each}" for each in [*_steps(rest["steps"]), *outputs]]
 
 
 def _steps(steps: list[Json]) -> list[str]:

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_578,  # parents go on in flows
-    "lines of the tests": 152_653,  # orders and plans in a browser
+    "lines of the product": 133_653,  # parents go on in flows
+    "lines of the tests": 152_784,  # orders and plans in a browser
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 8966,  # values from outside, agents of servers
-    "lines of bloomery/cli": 11_775,  # the activity of a site
+    "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
     "lines of bloomery/conf": 2030,  # passwords by IPMI, consoles by SSH
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 783,  # drains of machines
-    "functions": 8604,  # parents go on in flows
+    "functions": 8607,  # parents go on in flows
     "functions of under ten lines, per mille": 771,  # parts of the projection of nodes
     "one-caller helpers": 586,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before
