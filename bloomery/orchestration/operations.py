@@ -114,6 +114,7 @@ class StackOperations:
     describe_stack_resource = Operation(resources.describe_stack_resource, "resource:show")
     get_resource_metadata = Operation(software.get_resource_metadata, None)
     resource_signal = Operation(signals.resource_signal, None)
+    log_agent_in = Operation(signals.log_agent_in, None)
     resource_mark_unhealthy = Operation(signals.resource_mark_unhealthy, "resource:mark_unhealthy")
     list_events = Operation(events.list_events, "events:index")
     show_event = Operation(events.show_event, "events:show")

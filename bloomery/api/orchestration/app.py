@@ -9,7 +9,7 @@ where it has no identity service; Heat has it at ``/`` only.
 
 Without Keystone (``noauth``, ``http_basic``) the caller has the project of the path.  The URL of a
 signal, and the metadata of a DeployedServer, need no login: they carry the token that their
-resource has issued.
+resource has issued.  Agents log in for such a token (agent_logins.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bloomery.api import (
     routing,
 )
 from bloomery.api.declare import Endpoint, Reply
-from bloomery.api.orchestration import replies, routes
+from bloomery.api.orchestration import agent_logins, replies, routes
 from bloomery.api.orchestration.call import StackCall
 from bloomery.http_server import bodies, login
 from bloomery.http_server.wsgi import Wsgi
@@ -57,6 +57,7 @@ USER: Final = "admin"  # the user name under noauth, as in Heat
 _VERSION: Final = re.compile(r"v(\d+)(?:\.(\d+))?", re.ASCII)
 _MEDIA_TYPE: Final = re.compile(r"application/vnd\.openstack\.orchestration-(v[\d.]+)")
 _OURS: Final = (1, 0)
+AGENTS: Final = signals.AGENTS.split("/")
 _BY_TOKEN: Final = {  # the requests that a token of a resource may stand for a login in, by method
     "POST": re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/signal/?"),
     "GET": re.compile(r"stacks/[^/]+/[^/]+/resources/[^/]+/metadata/?"),
@@ -164,6 +165,11 @@ class Application:
             if len(rest) > 1 and rest[0] == "stacks" and rest[1].lower().startswith(ARN):
                 rest[1:] = ["/".join(rest[1:])]
             segments = [VERSION, project, *rest]
+        if segments[2:4] == AGENTS:
+            return agent_logins.answer(
+                self._operations, dataclasses.replace(parking.request, project=project),
+                environ["REQUEST_METHOD"], segments[4:], self._read_body(environ), url,
+            )  # fmt: skip
         token = _signal_token(environ, "/".join(segments[2:]))
         if token is None:
             request = self._identify(parking.request, environ, project)

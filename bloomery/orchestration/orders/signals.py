@@ -97,6 +97,16 @@ def _addressed(ctx: StackContext, stack: Stack, name: str) -> StoredResource:
     return row or current[0]
 
 
+def log_agent_in(ctx: StackContext, user: str, password: str) -> None:
+    """Check the login of an agent (``Signalled.login``).  Raises NotFound."""
+    uuid, _, name = user.partition("/")
+    with ctx.services.db.read() as conn:
+        stack = stacks.find(conn, uuid)
+    if stack is None or stack.project != ctx.project:
+        raise access.missing(uuid)
+    find_by_token(ctx, StackIdentity.of(stack), name, password)
+
+
 def _check_hears(
     ctx: StackContext, stack: Stack, resource: StoredResource, details: Json | None
 ) -> None:

@@ -17,11 +17,11 @@ from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema
 from bloomery.orchestration.resources import signals
 
 POLL_URL: Final = "POLL_TEMP_URL"
+POLL_HEAT: Final = "POLL_SERVER_HEAT"
 TRANSPORT: Final = "software_config_transport"
 SWIFT: Final = "deployment_swift_data"
 REFUSED: Final = {
     "POLL_SERVER_CFN": "the CloudFormation API",
-    "POLL_SERVER_HEAT": "a user of the identity service for the agent",
     "ZAQAR_MESSAGE": "a message queue",
 }
 CONFIG_FILE: Final = "/etc/os-collect-config.conf"
@@ -40,8 +40,9 @@ class DeployedServer(signals.Signalled):
         ),
         TRANSPORT: Schema(
             Type.STRING, "How the agent fetches its metadata. DEFAULT and POLL_TEMP_URL: from a URL"
-            " with a token.", default="DEFAULT", update_allowed=True,
-            constraints=[constraints.AllowedValues(["DEFAULT", POLL_URL, *REFUSED])],
+            " with a token; POLL_SERVER_HEAT: by the API of Heat, after a login.",
+            default="DEFAULT", update_allowed=True,
+            constraints=[constraints.AllowedValues(["DEFAULT", POLL_URL, POLL_HEAT, *REFUSED])],
         ),
         SWIFT: Schema(Type.MAP, "Refused: no object store is used.", update_allowed=True),
     }  # fmt: skip
@@ -59,7 +60,7 @@ class DeployedServer(signals.Signalled):
         if transport in REFUSED:
             raise errors.StackValidationFailed(
                 reason=f"cannot be polled by {transport}: {REFUSED[transport]} is not there; use "
-                f"{POLL_URL}",
+                f"{POLL_URL} or {POLL_HEAT}",
                 path=[TRANSPORT],
             )
         if self.properties[SWIFT]:
@@ -82,10 +83,13 @@ class DeployedServer(signals.Signalled):
         )
 
     def os_collect_config(self) -> dict[str, Any]:
-        return {
-            "collectors": ["request", "local"],
-            "request": {"metadata_url": self.metadata_url()},
-        }
+        """Return the sections of os-collect-config's file; ``collectors`` is an option."""
+        name, section = "request", dict[str, Any](metadata_url=self.metadata_url())
+        if self.properties[TRANSPORT] == POLL_HEAT:
+            stack_id = f"{self.context.stack_name}/{self.context.stack_id}"
+            name = "heat"
+            section = self.login() | {"stack_id": stack_id, "resource_name": self.record.name}
+        return {"collectors": [name, "local"], name: section}
 
     def document(self, deployments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the metadata as os-collect-config reads it; ``deployments``: configs."""
@@ -107,8 +111,11 @@ class DeployedServer(signals.Signalled):
             return self.metadata_url()
         config = self.os_collect_config()
         lines = ["[DEFAULT]", "command = os-refresh-config"]
-        lines += [f"collectors = {each}" for each in config["collectors"]]
-        lines += ["[request]", f"metadata_url = {self.metadata_url()}", ""]
+        lines += [f"collectors = {each}" for each in config.pop("collectors")]
+        for section, options in config.items():
+            values = {key: str(value).replace("$", "$$") for key, value in options.items()}
+            lines += [f"[{section}]", *(f"{key} = {value}" for key, value in values.items())]
+        lines.append("")
         file = {"path": CONFIG_FILE, "permissions": "0600", "content": "\n".join(lines)}
         start = ["systemctl", "enable", "--now", OS_COLLECT_CONFIG]
         return f"#cloud-config\n{json.dumps({'write_files': [file], 'runcmd': [start]})}"

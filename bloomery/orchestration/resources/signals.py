@@ -20,15 +20,14 @@ SERVICES: Final = {
     "TEMP_URL_SIGNAL": "an object store",
     "ZAQAR_SIGNAL": "a message queue",
 }
+AGENTS: Final = "agents/v3"  # where agents log in, below a project
 DIGITS: Final = "0123456789abcdef"
 
 
-def check_transport(
-    transport: str | None, otherwise: str, missing: Mapping[str, str] = SERVICES
-) -> None:
-    if transport is not None and transport in missing:
+def check_transport(transport: str | None, otherwise: str) -> None:
+    if transport is not None and transport in SERVICES:
         raise errors.StackValidationFailed(
-            reason=f"cannot be signalled by {transport}: {missing[transport]} is not there; "
+            reason=f"cannot be signalled by {transport}: {SERVICES[transport]} is not there; "
             f"use {otherwise}",
             path=[TRANSPORT],
         )
@@ -56,6 +55,16 @@ class Signalled(base.Resource):
         names = filter(None, (*parts, self.record.name))
         path = "/".join(urllib.parse.quote(name, safe="") for name in names)
         return f"{context.endpoint}/{path}/signal"
+
+    def login(self) -> dict[str, str | None]:
+        """Return the login of an agent, for clients of Heat: its user is this resource."""
+        context = self.context
+        return {
+            "auth_url": f"{self.signal_url().partition('/stacks/')[0]}/{AGENTS}",
+            "user_id": f"{context.stack_id}/{self.record.name}",
+            "password": self.token(),
+            "project_id": context.project_id,
+        }
 
     def signed_url(self) -> str | None:
         """Return the address with the token, for clients that cannot set headers, or None."""

@@ -25,7 +25,6 @@ from bloomery.outcome import DONE, Outcome, WaitForCall
 
 TRANSPORT: Final = signals.TRANSPORT
 NO_SIGNAL: Final = "NO_SIGNAL"
-MISSING: Final = {**signals.SERVICES, "HEAT_SIGNAL": "a user of the identity service for the agent"}
 DEPLOYED: Final = "deployed"  # the number of derived configs so far
 SIGNAL_ID: Final = "deploy_signal_id"  # the input with the signal address
 CONFIG: Final = "config_id"  # the current derived config
@@ -43,8 +42,8 @@ PROPERTIES: Final = {
     ),
     TRANSPORT: Schema(
         Type.STRING,
-        "The signal of the server. CFN_SIGNAL: a POST to a URL with a token; NO_SIGNAL: none, and"
-        " the deployment is complete at once.",
+        "The signal of the server. CFN_SIGNAL: a POST to a URL with a token; HEAT_SIGNAL: a POST"
+        " after a login; NO_SIGNAL: none, and the deployment is complete at once.",
         default="CFN_SIGNAL", constraints=[
             constraints.AllowedValues(
                 ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL"]
@@ -77,7 +76,7 @@ class SoftwareDeployment(signals.Signalled):
 
     def validate(self) -> None:
         transport = self.properties[TRANSPORT]
-        signals.check_transport(transport, "CFN_SIGNAL or NO_SIGNAL", MISSING)
+        signals.check_transport(transport, "CFN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
 
     def prepare_create(self) -> None:
         """Store the token before the config has it, because a server may signal at once."""
@@ -239,6 +238,11 @@ class SoftwareDeployment(signals.Signalled):
             own_inputs += [
                 (SIGNAL_ID, self.signed_url(), "The URL for the signal"),
                 ("deploy_signal_verb", "POST", "The HTTP method of the signal"),
+            ]
+        elif transport == "HEAT_SIGNAL":
+            own_inputs += [
+                (f"deploy_{name}", value, "The login for the signal")
+                for name, value in self.login().items()
             ]
         for name, value, description in own_inputs:
             yield {"name": name, "description": description, "type": "String", "value": value}

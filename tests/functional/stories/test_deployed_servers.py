@@ -37,14 +37,17 @@ def site(tmp_path: Path) -> Iterator[Orchestration]:
         yield running
 
 
-def send(url: str, method: str = "GET", body: Any = None) -> tuple[int, Any]:
+def send(
+    url: str, method: str = "GET", body: Any = None, token: str | None = None
+) -> tuple[int, Any]:
     """Send a request without a login, as an agent does."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
     try:
         data = None if body is None else json.dumps(body)
         target = f"{parts.path}?{parts.query}"
-        connection.request(method, target, data, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"} | ({"X-Auth-Token": token} if token else {})
+        connection.request(method, target, data, headers)
         answer = connection.getresponse()
         text = answer.read()
     finally:
@@ -108,6 +111,64 @@ def test_an_agent_on_a_machine_gets_its_deployments_and_answers(site: Orchestrat
     site.wait_for(path, "CREATE_COMPLETE")
     shown = {each["output_key"]: each["output_value"] for each in site.stack(path)["outputs"]}
     assert shown["said"] == "Ahoy"
+
+
+def log_in(login: dict[str, Any], prefix: str = "", **changes: Any) -> tuple[int, str | None, Any]:
+    """Log in as keystoneclient does; return the status, the token and the document."""
+    values = {key: login[f"{prefix}{key}"] for key in ("auth_url", "user_id", "password")} | changes
+    user = {"id": values["user_id"], "password": values["password"]}
+    body = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+    parts = urllib.parse.urlsplit(values["auth_url"])
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", f"{parts.path}/auth/tokens", json.dumps(body), headers)
+        answer = connection.getresponse()
+        token, text = answer.getheader("X-Subject-Token"), answer.read()
+    finally:
+        connection.close()
+    return answer.status, token, json.loads(text)
+
+
+def test_an_agent_that_uses_the_api_of_heat_logs_in_for_its_resource(site: Orchestration) -> None:
+    """The password of a deployment signals it, that of a server reads its metadata."""
+    server = SERVER | {"properties": {"software_config_transport": "POLL_SERVER_HEAT"}}
+    properties = DEPLOYMENT["properties"] | {"signal_transport": "HEAT_SIGNAL"}
+    parts = PARTS | {"server": server, "greet": DEPLOYMENT | {"properties": properties}}
+    outputs = {"url": {"value": {"get_attr": ["server", "os_collect_config", "heat"]}}}
+    path = site.create("web", template(parts, outputs=outputs))
+    heat: Any = url_of(site, path)
+    version = send(heat["auth_url"])[1]["version"]
+    assert (version["id"], version["status"]) == ("v3.0", "stable")
+    assert version["links"][0]["href"] == f"{heat['auth_url']}/"
+    status, token, document = log_in(heat)
+    assert status == 201
+    [service] = document["token"]["catalog"]
+    url = f"{service['endpoints'][0]['url']}/stacks/{heat['stack_id']}/resources"
+
+    def metadata() -> Any:
+        found = send(f"{url}/server/metadata", token=token)[1]["metadata"]
+        return next(iter(found["deployments"]), None)
+
+    inputs = inputs_of(wait_for(metadata, "the deployment"))
+    assert inputs["deploy_signal_transport"] == "HEAT_SIGNAL"
+    assert send(f"{url}/greet/signal", "POST", {}, token=token)[0] == 404  # of the server
+    status, token, _ = log_in(inputs, "deploy_")
+    assert status == 201
+    assert send(f"{url}/greet/metadata", token=token)[0] == 404
+    assert send(f"{url}/server/metadata", token=token)[0] == 404
+    wrong = (
+        {"password": "signal-no"}, {"user_id": "nobody"}, {"user_id": heat["user_id"]},
+        {"password": ""},
+    )  # fmt: skip
+    for changes in wrong:
+        assert log_in(inputs, "deploy_", **changes)[:2] == (401, None)
+    assert send(f"{heat['auth_url']}/auth/tokens", "POST", {"auth": 1})[0] == 400
+    assert send(f"{heat['auth_url']}/auth/tokens")[0] == 405
+    assert send(f"{heat['auth_url']}/users")[0] == 404
+    answer = {"deploy_stdout": "Ahoy", "deploy_stderr": "", "deploy_status_code": 0}
+    assert send(f"{url}/greet/signal", "POST", answer, token=token)[0] == 200
+    site.wait_for(path, "CREATE_COMPLETE")
 
 
 REFUSED = {

@@ -241,7 +241,25 @@ def test_what_is_not_answered_is_not_waited_for(store):
     )
 
 
-@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "HEAT_SIGNAL"])
+LOGIN = ("deploy_auth_url", "deploy_user_id", "deploy_password", "deploy_project_id")
+
+
+def test_an_agent_that_signals_by_heat_gets_a_login_that_is_the_deployment_itself(store):
+    found, _token = begun(store, signal_transport="HEAT_SIGNAL")
+    login = {name: value for name, value in values(found, store).items() if name in LOGIN}
+    context = found.context
+    assert login == {
+        "deploy_auth_url": f"{context.endpoint}/{context.project_id}/agents/v3".replace(
+            "//a", "/a"
+        ),
+        "deploy_user_id": f"{context.stack_id}/{found.record.name}",
+        "deploy_password": found.token(),
+        "deploy_project_id": context.project_id,
+    }
+    assert "deploy_signal_id" not in values(found, store)
+
+
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
 def test_transports_of_other_services_are_refused_by_name(store, transport):
     with pytest.raises(errors.StackValidationFailed, match=transport):
         deployment(store, signal_transport=transport)
