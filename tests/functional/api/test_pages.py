@@ -84,6 +84,31 @@ def test_the_page_names_all_its_scripts_so_that_they_load_at_once() -> None:
     assert sorted([*named, "main.js"]) == sorted(path.name for path in pages.FOLDER.glob("*.js"))
 
 
+_MOST_LINES = 4000  # of all scripts: pages that one person can read
+_SPACE = re.compile(r"[{;] *((?:padding|margin|gap)(?:-\w+)?): ([^;}]+)")
+_TEXT = re.compile(r"[{;] *font(?:-size)?: ([^;}]+)")
+_IN_DRAWINGS = re.compile(r"^\.(?:diagram|resource|terminal)\b")  # boxes of fixed sizes
+
+
+def test_the_scripts_stay_short() -> None:
+    lines = sum(len(path.read_text().splitlines()) for path in pages.FOLDER.glob("*.js"))
+    assert lines <= _MOST_LINES, "remove, or see doc/contributing/pages.md"
+
+
+def test_spaces_and_texts_are_of_one_scale_each() -> None:
+    rules = (pages.FOLDER / "style.css").read_text().partition("* { box-sizing")[2].splitlines()
+    spaces = [value for rule in rules for _, value in _SPACE.findall(rule)]
+    texts = [
+        value for rule in rules if not _IN_DRAWINGS.match(rule) for value in _TEXT.findall(rule)
+    ]
+    assert len(spaces) > 50
+    assert len(texts) > 10
+    step = re.compile(r"(?:(?:var\(--s[1-6]\)|0|auto) ?)+")
+    assert [value for value in spaces if not step.fullmatch(value)] == []
+    size = re.compile(r"inherit|(?:700 )?var\(--t[1-4]\)(?: ui-monospace.*)?|\.92em/1\.45 .*")
+    assert [value for value in texts if not size.fullmatch(value)] == []
+
+
 @pytest.mark.parametrize(
     "path",
     ["nothing.js", "../pages.py", "..%2fpages.py", "static", "%00.js", "a/../index.html", "é.js"],
