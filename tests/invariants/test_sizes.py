@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_761,  # values from outside, agents of servers
-    "lines of the tests": 152_889,  # the style of the pages
+    "lines of the product": 133_766,  # values from outside, agents of servers
+    "lines of the tests": 152_937,  # the style of the pages
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_577,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_582,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3715,  # values from outside, agents of servers
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines

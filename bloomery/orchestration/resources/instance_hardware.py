@@ -124,7 +124,11 @@ def current_effect(
 ) -> Effect:
     """Return the effect of an update that rebuilds nothing on the node as it is."""
     if not due and node["provision_state"] == State.SERVICEFAIL:
-        return Effect(impact=Impact.SERVICE, verbs=("abort",), reason="its failed service is ended")
+        reason, is_refused = "its failed service is ended", bool(node["maintenance"])
+        if is_refused:
+            reason += "; abort is refused while its node is in maintenance"
+        verbs = ("abort",)
+        return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason, certain=not is_refused)
     if CATALOGUE not in due:
         return effect_of(due, properties.get("power")) if due else effect
     stated = properties["hardware"]

@@ -247,7 +247,8 @@ def effect_of_renew(
         verbs = (*(("abort",) if state == State.SERVICEFAIL else ()), *written.verbs)
         return replace(written, verbs=verbs, certain=True, reason=reason)
     target = POWER[properties["power"]]
-    if state != State.ACTIVE or OnChange.POWER in instance_info.changes(properties, names):
+    serves = state in (State.ACTIVE, State.SERVICEFAIL)
+    if not serves or OnChange.POWER in instance_info.changes(properties, names):
         return effect
     if node["power_state"] != target:
         reason = f"{label} is {node['power_state']}: the machine is switched"

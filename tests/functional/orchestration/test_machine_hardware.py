@@ -155,6 +155,26 @@ def test_a_failed_service_is_ended_before_a_rebuild(site: Site) -> None:
     assert node(site)["provision_state"] == "active"
 
 
+@pytest.mark.parametrize(
+    ("after", "maintenance", "verbs_after"),
+    [(TURBO, False, ("service",)), (SLOW, False, ("service",)), (None, False, ("abort",)),
+     (TURBO, True, ("service",)), (None, True, ("abort",))],
+)  # fmt: skip
+def test_a_plan_after_a_service_that_failed_names_no_rebuild(
+    site: Site, after: Any, maintenance: bool, verbs_after: tuple[str, ...]
+) -> None:
+    assert create(site) == "CREATE_COMPLETE"
+    site.machines.fail_next("service", "the BMC is mute")
+    assert update(site, hardware=TURBO) == "UPDATE_FAILED"
+    site.machines.set_maintenance(node(site)["uuid"], maintenance)
+    resource = instance_of(site)
+    names = set() if after is TURBO else {"hardware"}
+    properties = dict(resource.properties) | {"hardware": after}
+    effect = resource.current_effect(Instance.effect_of_repair(properties), properties, names)
+    assert (effect.verbs, effect.loses_data) == (verbs_after, False)
+    assert (effect.certain, "in maintenance" in effect.reason) == (not maintenance, maintenance)
+
+
 def test_a_machine_that_is_to_be_off_is_switched_off_after_the_service(site: Site) -> None:
     assert create(site, power="off") == "CREATE_COMPLETE"
     assert update(site, power="off", hardware=TURBO) == "UPDATE_COMPLETE"
@@ -207,10 +227,14 @@ def test_a_bmc_that_keeps_its_version_has_failed(site: Site) -> None:
 
 
 def differences(site: Site) -> list[Any]:
+    return instance_of(site).find_differences()
+
+
+def instance_of(site: Site) -> Instance:
     tree = StackTree.load(site.tree(), site.runtime())
     resource = tree.stacks[site.root].rows["web"].resource()
     assert isinstance(resource, Instance)
-    return resource.find_differences()
+    return resource
 
 
 def test_a_setting_that_somebody_changed_is_drift(site: Site) -> None:

@@ -126,3 +126,27 @@ def test_a_group_gets_the_firmware_of_the_catalogue_in_batches(floor: Floor) -> 
         assert "is '2.1' and is to be '2.2'" in each["firmware/bios/current_version"]
     plan = run(site, "stack", "plan", floor.write("another"), "web").output
     assert plan.count("nothing is updated by it") == COUNT
+
+
+def test_bad_firmware_pauses_at_the_canary_until_a_better_catalogue(floor: Floor) -> None:
+    site = floor.site
+    done = run(site, "stack", "up", floor.write(None), "web", "--yes")
+    assert done.exit_code == 0, done.output
+    _, listed = site.ask("GET", "/stacks/web")
+    path = f"/stacks/web/{listed['stack']['id']}"
+    body = {"template": json.loads(Path(floor.write(floor.store("bad-2.1"))).read_text())}
+    assert site.ask("PUT", path, body)[0] == 202
+    wait_for(lambda: "paused after batch 1" in run(site, "stack", "why", "web").output, "a pause")
+    nodes = ironic(site, "GET", "/v1/nodes/detail")[1]["nodes"]
+    [failed] = [node for node in nodes if node["provision_state"] == "service failed"]
+    assert "cannot verify http://files.test/bad-2.1" in failed["last_error"]
+    assert [node["provision_state"] for node in nodes].count("active") == COUNT - 1
+
+    template_path = floor.write(floor.store("2.2"))
+    plan = run(site, "stack", "plan", template_path, "web").output
+    assert f"node {failed['name']} is in maintenance" in plan
+    assert ("3 to service" in plan, "rebuild" in plan) == (True, False), plan
+    floor.api.delete(f"/v1/nodes/{failed['uuid']}/maintenance")
+    done = run(site, "stack", "up", template_path, "web", "--yes")
+    assert done.exit_code == 0, done.output
+    assert floor.bios() == ["2.2"] * COUNT
