@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 133_766,  # values from outside, agents of servers
-    "lines of the tests": 152_937,  # the style of the pages
+    "lines of the tests": 153_087,  # the style of the pages
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
