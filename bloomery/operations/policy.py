@@ -165,24 +165,17 @@ def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = No
 
     A record of a node that the caller may not read is missing (404).
     """
-    rules = [] if verb is None else [f"baremetal:{noun.policy}:{verb}"]
     if not ctx.services.policies.enforced:
         return
-    if not noun.of_node and "owner" not in noun.columns:
-        for rule in rules:
-            authorize(ctx, rule)
-        return
+    record: Any = None
     wanted = ("node_uuid",) if noun.of_node else ("owner", "public")
-    columns = [name for name in wanted if name in noun.columns]
-    with ctx.services.db.read() as conn:
-        record = records.find_row(conn, noun, ident, columns)
-    if record is None:
-        raise noun.missing(ident)
-    if not noun.of_node:  # public ones are readable for all
-        _authorize_owned_row(ctx, noun, record, ident, *rules)
-        return
-    node = lookup.row(ctx, record.node_uuid, lookup.OWNED)
-    authorize_part(ctx, node, noun.missing(ident), *rules)
+    if columns := [name for name in wanted if name in noun.columns]:
+        with ctx.services.db.read() as conn:
+            record = records.find_row(conn, noun, ident, columns)
+        if record is None:
+            raise noun.missing(ident)
+    node = lookup.row(ctx, record.node_uuid, lookup.OWNED) if noun.of_node else None
+    authorize_record_row(ctx, noun, record, node, verb, ident)
 
 
 def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> None:
@@ -201,27 +194,28 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
         authorize(ctx, rule, target)
 
 
-def _authorize_owned_row(ctx: Context, noun: Noun, record: Any, ident: str, *rules: str) -> None:
-    read, target = f"baremetal:{noun.policy}:get", {f"{noun.policy}.owner": record.owner}
-    if not (getattr(record, "public", False) or may(ctx, read, target)):
-        _refused(ctx, read)
-        raise noun.missing(ident)
-    for rule in rules:
-        if rule != read:
-            authorize(ctx, rule, target)
+def authorize_record_row(
+    ctx: Context, noun: Noun, record: Any, node: Any, verb: str | None, ident: str | None = None
+) -> None:
+    """As ``authorize_record``, for a row that was read; ``node``: the row of its node.
 
-
-def authorize_record_row(ctx: Context, noun: Noun, record: Any, node: Any, verb: str) -> None:
-    """As ``authorize_record``, for a row that was read; ``node``: the row of its node."""
-    rule = f"baremetal:{noun.policy}:{verb}"
+    ``ident``: the record's in errors, by default its UUID.  Public records are readable for all.
+    """
     if not ctx.services.policies.enforced:
         return
+    rules = [] if verb is None else [f"baremetal:{noun.policy}:{verb}"]
     if noun.of_node:
-        authorize_part(ctx, node, noun.missing(record.uuid), rule)
-    elif "owner" in noun.columns:
-        _authorize_owned_row(ctx, noun, record, record.uuid, rule)
-    else:
-        authorize(ctx, rule)
+        authorize_part(ctx, node, noun.missing(ident or record.uuid), *rules)
+        return
+    target: Target = {}
+    if "owner" in noun.columns:
+        read, target = f"baremetal:{noun.policy}:get", {f"{noun.policy}.owner": record.owner}
+        if not (getattr(record, "public", False) or may(ctx, read, target)):
+            _refused(ctx, read)
+            raise noun.missing(ident or record.uuid)
+        rules = [rule for rule in rules if rule != read]
+    for rule in rules:
+        authorize(ctx, rule, target)
 
 
 def visible_records(ctx: Context, noun: Noun, owner: str | None = None) -> str | None:
