@@ -7,7 +7,6 @@ A conductor that was declared dead and comes back fails there with LockLost.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -76,21 +75,11 @@ _HELD = (
     _T.reservation == sa.bindparam("guard_holder"),
     _T.lock_generation == sa.bindparam("guard_generation"),
 )
-_RELEASE = sa.update(NODES).where(*_HELD).values(FREE)
-_CHECK = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generation)
-
-
-@functools.lru_cache(maxsize=512)
-def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update:
-    """Return the guarded UPDATE of these columns, cached: flows change the same columns each time.
-
-    ``compares_info``: only if driver_internal_info is unchanged.
-    """
-    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
-    change = sa.update(NODES).where(*_HELD).values(values)
-    if compares_info:
-        change = change.where(_T.driver_internal_info == sa.bindparam("guard_info"))
-    return change
+_UNDER_LOCK = sa.update(NODES).where(*_HELD)
+_WITH_SAME_INFO = _UNDER_LOCK.where(_T.driver_internal_info == sa.bindparam("guard_info"))
+_RELEASE = _UNDER_LOCK.values(FREE)
+_CHECK = _UNDER_LOCK.values(lock_generation=_T.lock_generation)
+_LATE_OF_A_LIFE = nodes.OF_NODE.where(_IS_ALIVE)
 
 
 def reserve(
@@ -160,9 +149,13 @@ def update_guarded(
     token that an agent got since then is added to ``values``, and returned.  Raises LockLost, and
     the errors of ``nodes.raise_named``.
     """
-    token = None
+    token, proof = None, _proof(guard)
     try:
-        is_done = _change(conn, guard, values, former_info)
+        if former_info is None:
+            is_done = rows.change(conn, _UNDER_LOCK, proof, values)
+        else:
+            same = proof | {"guard_info": former_info}
+            is_done = rows.change(conn, _WITH_SAME_INFO, same, values)
         if not is_done and former_info is not None:
             query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
             text = conn.execute(query.with_for_update()).scalar_one_or_none()
@@ -173,7 +166,7 @@ def update_guarded(
                 of_token = {key: stored[key] for key in keys if key in stored}
                 info = rows.load(values["driver_internal_info"]) | of_token
                 values["driver_internal_info"] = rows.dump(info)
-            is_done = _change(conn, guard, values, None)
+            is_done = rows.change(conn, _UNDER_LOCK, proof, values)
     except sa.exc.IntegrityError as exc:
         nodes.raise_named(exc, {"uuid": guard.node_uuid} | values)
         raise
@@ -197,30 +190,16 @@ def reserve_late(
     if not nodes.is_same(row, late.row):
         raise NodeChanged
     columns = late.columns() | values
-    bound = {"ident": late.guard.node_uuid} | {f"to_{name}": v for name, v in columns.items()}
+    update, place = nodes.OF_NODE, {"ident": late.guard.node_uuid}
     if incarnation is not None:
-        bound |= {"holder": late.guard.holder, "incarnation": incarnation}
+        update = _LATE_OF_A_LIFE
+        place |= {"holder": late.guard.holder, "incarnation": incarnation}
     try:
-        changed = conn.execute(_late(tuple(columns), incarnation is not None), bound).rowcount
+        changed = rows.change(conn, update, place, columns)
     except sa.exc.IntegrityError as exc:
         nodes.raise_named(exc, {"uuid": late.guard.node_uuid} | columns)
         raise
     _require(changed, late.guard)
-
-
-@functools.lru_cache(maxsize=512)
-def _late(columns: tuple[str, ...], is_of_a_life: bool) -> sa.Update:
-    """Return the UPDATE of these columns of a node whose row is locked, cached."""
-    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
-    change = sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(values)
-    return change.where(_IS_ALIVE) if is_of_a_life else change
-
-
-def _change(conn: sa.Connection, guard: Guard, values: dict[str, Any], info: str | None) -> int:
-    bound = _proof(guard) | {f"to_{name}": value for name, value in values.items()}
-    if info is not None:
-        bound["guard_info"] = info
-    return conn.execute(_guarded(tuple(values), info is not None), bound).rowcount
 
 
 def list_holders(conn: sa.Connection) -> list[str]:

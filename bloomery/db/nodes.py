@@ -70,14 +70,8 @@ _NOTE_AGENT = (
         updated_at=sa.bindparam("at"),
     )
 )
+OF_NODE = sa.update(NODES).where(_T.uuid == sa.bindparam("ident"))  # for ``rows.change``
 _FIRST_CONDUCTOR = sa.select(CONDUCTORS.c.id).order_by(CONDUCTORS.c.id).limit(1).with_for_update()
-
-
-@lru_cache(maxsize=512)
-def _change(columns: tuple[str, ...]) -> sa.Update:
-    """Return the UPDATE of these columns of one node, cached."""
-    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
-    return sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(values)
 
 
 def from_row(row: Mapping[str, Any] | sa.RowMapping) -> Node:
@@ -257,10 +251,7 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
     """Change columns of a node without a guard; under a lock use ``locks.update_guarded``."""
     changed = {"updated_at": rows.now()} | dict(values)
     try:
-        conn.execute(
-            _change(tuple(changed)),
-            {"ident": uuid} | {f"to_{name}": value for name, value in changed.items()},
-        )
+        rows.change(conn, OF_NODE, {"ident": uuid}, changed)
     except sa.exc.IntegrityError as exc:
         raise_named(exc, {"uuid": uuid} | changed)
         raise

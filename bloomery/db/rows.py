@@ -34,6 +34,23 @@ def load(text: str) -> Any:
     return orjson.loads(text)
 
 
+def change(
+    conn: sa.Connection, update: sa.Update, place: Mapping[str, Any], values: Mapping[str, Any]
+) -> int:
+    """Execute an UPDATE that has no values yet; return the number of changed rows.
+
+    ``place``: what its conditions bind.  The statement is built once for each set of columns.
+    """
+    bound = {**place, **{f"to_{name}": value for name, value in values.items()}}
+    return conn.execute(_changing(update, tuple(values)), bound).rowcount
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing(update: sa.Update, columns: tuple[str, ...]) -> sa.Update:
+    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
+    return update.values(values)
+
+
 _SLOW = " "  # before a text that only ``json`` reads and writes; JSON white space
 
 

@@ -6,7 +6,6 @@ transaction as the node.  The end of a step and the start of the next are one tr
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -28,14 +27,9 @@ _STEP_FACTS = (
 _FLOWS_SEARCHED: Final = 8
 _RING_KEY = (NODES.c.uuid, NODES.c.driver, NODES.c.conductor_group)
 _INSERT = sa.insert(STEP_RUNS)
-
-
-@functools.lru_cache(maxsize=64)
-def _change(columns: tuple[str, ...]) -> sa.Update:
-    """The change of these columns of one row, built once."""
-    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
-    here = _T.flow == sa.bindparam("in_flow"), _T.position == sa.bindparam("at_position")
-    return sa.update(STEP_RUNS).where(*here).values(values)
+_OF_STEP = sa.update(STEP_RUNS).where(
+    _T.flow == sa.bindparam("in_flow"), _T.position == sa.bindparam("at_position")
+)
 
 
 def encode(runs: Sequence[StepRun]) -> list[dict[str, Any]]:
@@ -94,9 +88,7 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
 
 def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, Any]) -> None:
     """Change one row of a flow: its state, times, reason or error."""
-    place = {"in_flow": flow, "at_position": position}
-    changes = {f"to_{name}": value for name, value in values.items()}
-    conn.execute(_change(tuple(values)), place | changes)
+    rows.change(conn, _OF_STEP, {"in_flow": flow, "at_position": position}, values)
 
 
 def skip_rest(conn: sa.Connection, flow: str) -> None:
