@@ -181,16 +181,10 @@ def list_all(conn: sa.Connection) -> list[Conductor]:
 
 def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
     """Return a page of conductors; the marker is a host name.  Raises ConductorNotFound."""
-    query = pagination.keyset(
-        conn,
-        sa.select(CONDUCTORS),
-        CONDUCTORS,
-        page.sort_key,
-        page.descending,
-        page.marker,
-        lambda unknown: errors.ConductorNotFound(conductor=unknown),
-        "hostname",
-    )
+    query = pagination.after(
+        conn, sa.select(CONDUCTORS), CONDUCTORS, [(page.sort_key, page.descending)], page.marker,
+        lambda unknown: errors.ConductorNotFound(conductor=unknown), marker_column="hostname",
+    )  # fmt: skip
     return [_value(row) for row in conn.execute(query.limit(page.limit)).mappings()]
 
 

@@ -53,16 +53,10 @@ def list_rows(
 ) -> Sequence[sa.RowMapping]:
     """Return the entries of a node.  Raises NodeHistoryNotFound unless the marker is one."""
     of_node = _T.node_uuid == node_uuid
-    query = pagination.keyset(
-        conn,
-        _WHOLE.where(of_node),
-        NODE_HISTORY,
-        page.sort_key,
-        page.descending,
-        page.marker,
-        lambda unknown: errors.NodeHistoryNotFound(history=unknown),
-        visible=(of_node,),
-    )
+    query = pagination.after(
+        conn, _WHOLE.where(of_node), NODE_HISTORY, [(page.sort_key, page.descending)], page.marker,
+        lambda unknown: errors.NodeHistoryNotFound(history=unknown), visible=(of_node,),
+    )  # fmt: skip
     return conn.execute(query.limit(page.limit)).mappings().all()
 
 

@@ -417,10 +417,9 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     if not query.include_children:
         conditions.append(_T.parent_node.is_(None))
     statement = _select(conn.dialect, query.columns).where(*conditions)
-    statement = pagination.keyset(
-        conn, statement, NODES, query.sort_key, query.descending, query.marker,
-        lambda marker: errors.NodeNotFound(node=marker),
-        visible=visible,
+    statement = pagination.after(
+        conn, statement, NODES, [(query.sort_key, query.descending)], query.marker,
+        lambda marker: errors.NodeNotFound(node=marker), visible=visible,
     )  # fmt: skip
     if query.limit is not None:
         statement = statement.limit(query.limit)

@@ -168,14 +168,8 @@ def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[
     ]
     if of_nodes:
         conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))
-    listed = pagination.keyset(
-        conn,
-        _select(conn, noun, query.columns).where(*conditions, *visible),
-        table(noun),
-        page.sort_key,
-        page.descending,
-        page.marker,
-        noun.missing,
-        visible=visible,
-    )
+    listed = pagination.after(
+        conn, _select(conn, noun, query.columns).where(*conditions, *visible), table(noun),
+        [(page.sort_key, page.descending)], page.marker, noun.missing, visible=visible,
+    )  # fmt: skip
     return conn.execute(listed if page.limit is None else listed.limit(page.limit)).all()
