@@ -506,7 +506,7 @@ def _echo_plan(plan: Json, order: StackOrder, *, converge: bool, err: bool = Fal
 
 def _drift_line(entry: Json) -> str:
     differences = "; ".join(entry["differences"].values())
-    return f"{_place(entry)} differs from its machine since {entry['since']}: {differences}"
+    return f"{_place(entry)} differs since {entry['since']}: {differences}"
 
 
 def _watched(run: stacks.StackRun, name: str, order: Callable[[], None], *, as_json: bool) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_685,  # values from outside, agents of servers
-    "lines of the tests": 153_086,  # the style of the pages
+    "lines of the product": 133_691,  # values from outside, agents of servers
+    "lines of the tests": 153_093,  # values from outside, agents of servers
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
@@ -40,7 +40,7 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 10_582,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
-    "lines of bloomery/orchestration/orders": 3715,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/orders": 3721,  # values from outside, agents of servers
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines

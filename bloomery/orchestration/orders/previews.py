@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.db import stack_drift
 from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
@@ -159,8 +160,13 @@ def preview_update_stack(
         planned, laid_out, reads = planning.plan(
             stored, new, converges=stacks.converges(ctx, arguments)
         )
-    replaced = {key.name for key, action in planned if action.verb is Verb.REPLACE}
-    drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in replaced]
+    mended = {  # a lookup that is updated reads its values again
+        key.name
+        for key, action in planned
+        if action.verb is Verb.REPLACE
+        or (action.verb is Verb.UPDATE and action.type == stack_drift.OUTPUTS)
+    }
+    drifted = [each for each in why.list_drifted(ctx, row) if each["path"] not in mended]
     refusals = plan_checks.refusals(ctx, laid_out, basis)
     warnings = list(laid_out["warnings"])
     if arguments.revision is not None:  # whose images may be older than the server keeps them

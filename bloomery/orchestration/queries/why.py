@@ -74,9 +74,9 @@ OF_STACK: Final[tuple[Rule[StackSituation], ...]] = (
          "correct the causes, and update or delete the stack (bloomery stack up FILE {s.name}, "
          "openstack stack delete {s.name})"),
     Rule("drifted", lambda s: s.row.status == Status.COMPLETE and s.drifted,
-         "{fact} resources differ from their machines",
-         "repair the machines that differ, or let an update repair them: bloomery stack up FILE "
-         "{s.name} --converge"),
+         "{fact} resources differ from their machines, or from outputs that they have read",
+         "repair the machines that differ, or let an update repair them and read the outputs: "
+         "bloomery stack up FILE {s.name} --converge"),
     Rule("", lambda s: s.row.status == Status.COMPLETE, "{s.row.reason}",
          "nothing: the last action is complete"),
     Rule("no_engine", lambda s: s.engine is None and s.has_orders,

@@ -59,7 +59,7 @@ export async function page({root, params, query, signal}) {
     replace(why, h('h2', {}, 'Why'), h('p.cause', {}, answer?.cause ?? stack.stack_status_reason, ' ', h('small', {}, ago(answer?.since ?? stack.updated_time ?? stack.creation_time))),
       answer && h('p', {}, h('strong', {}, 'Next: '), answer.next_action),
       list('Failed', answer?.failed, each => each.reason), list('Waiting', answer?.waiting, each => [`waits for ${each.for} `, ago(each.since)]),
-      list('Differs from its machine', answer?.drifted, each => Object.values(each.differences).join('; ')), list('Leaves', answer?.leaving, () => 'is deleted when the roll-out ends'),
+      list('Differs', answer?.drifted, each => Object.values(each.differences).join('; ')), list('Leaves', answer?.leaving, () => 'is deleted when the roll-out ends'),
       list('Left over', answer?.leftover, each => `${each.state}, ${each.node ? `on node ${each.node.name ?? each.node.uuid}` : each.physical_resource_id}; ${LEFT_OVER}`))
   }
 
@@ -147,11 +147,11 @@ export async function page({root, params, query, signal}) {
   await tabs.draw()
 }
 
-// What a resource waits for, or how it differs from its machine, by the name of the resource of this stack.
+// What a resource waits for, or how it differs from its machine or its source, by the name of the resource of this stack.
 function notesOf(answer) {
   const notes = new Map()
   const top = each => each.path.split('/')[0]
-  for (const each of answer?.drifted ?? []) notes.set(top(each), `differs from its machine: ${each.path}: ${Object.values(each.differences).join('; ')}`)
+  for (const each of answer?.drifted ?? []) notes.set(top(each), `differs: ${each.path}: ${Object.values(each.differences).join('; ')}`)
   for (const each of answer?.waiting ?? []) notes.set(top(each), `waits for ${each.for}`)
   for (const each of answer?.failed ?? []) notes.set(top(each), each.reason)
   return notes

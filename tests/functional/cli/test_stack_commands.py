@@ -479,7 +479,7 @@ def test_an_instance_that_is_gone_is_named_and_brought_back(
         named = run(command)
         assert named.stdout == "Nothing changes.\n"
         first, second = named.stderr.splitlines()
-        assert first.startswith(f"{member} differs from its machine since ")
+        assert first.startswith(f"{member} differs since ")
         assert "the instance was taken away from the node" in first
         assert second.endswith(f"unless: bloomery stack up {file} lost --converge")
 

@@ -220,6 +220,8 @@ EXAMPLE: dict[str, Example] = {
     "deploy-template": Example(
         change={"priority": 20}, made=tells(trait="CUSTOM_HARDENED"),
         changed=tells(trait="CUSTOM_HARDENED")),
+    "deployed-server": Example(
+        change={"greeting": "hi"}, made=both(runs(A), tells(state="active")), changed=runs(A)),
     "first-boot": Example(change=NEW_ISO, made=runs(A), changed=runs(B)),
     "group-canary": Example(
         change=NEW_ISO, made=both(runs(A, A), tells(ready=2)), changed=runs(B, B)),
@@ -256,6 +258,8 @@ EXAMPLE: dict[str, Example] = {
         changed=tells(boot_mode="uefi", state="active")),
     "instance-user-data": Example(change={"greeting": "hi"}, made=runs(A), changed=runs(A)),
     "instances-in-order": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
+    "node-lookup": Example(
+        change={"minimum": 2}, made=tells(count=3, free=3), changed=tells(count=3, free=3)),
     "node": Example(
         change={"class": "bm.other"}, made=tells(state="available"),
         changed=tells(state="available")),

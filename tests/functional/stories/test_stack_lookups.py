@@ -181,6 +181,9 @@ def test_outputs_of_another_stack_are_read_and_their_change_is_drift(
     text = "output address of stack net is '10.0.0.2' and was '10.0.0.1'"
     assert drifted(site, path) == [text]
     assert ("net", "DRIFT_FAILED") in site.events(path)
+    shown = run(site, "stack", "plan", file, "web")
+    assert "differs since" not in shown.output  # the update of the plan reads it again
+    assert "10.0.0.1 -> 10.0.0.2" in shown.output
     assert site.ask("POST", f"{path}/actions", {"check": None})[0] in (200, 201)
     failed = site.wait_for(path, "CHECK_FAILED")
     assert text in failed["stack_status_reason"]
