@@ -95,17 +95,20 @@ def list_pending(conn: sa.Connection, uuid: str) -> list[Json]:
     return [each.document for each in rules.pending(catalogue, hardware.list_firmware(conn, uuid))]
 
 
-def list_updates(ctx: Context, ident: str) -> tuple[str | None, list[rules.Update]]:
+def list_updates(ctx: Context, ident: str) -> tuple[str | None, list[rules.Update], bool]:
     """Return the digest of the catalogue, or None, and what it would change of a node.
 
+    The last value tells whether the catalogue has an entry for any component that was read.
     Raises NodeNotFound, Forbidden.
     """
     uuid = policy.get_uuid(ctx, ident, _READ)
     with ctx.services.db.read() as conn:
         catalogue = _find_catalogue(conn)
         if catalogue is None:
-            return None, []
-        return catalogue.digest, rules.pending(catalogue, hardware.list_firmware(conn, uuid))
+            return None, [], False
+        components = hardware.list_firmware(conn, uuid)
+    is_listed = bool(rules.match(catalogue, components))
+    return catalogue.digest, rules.pending(catalogue, components), is_listed
 
 
 def order(ctx: Context, ident: str, body: Json) -> None:
@@ -137,7 +140,7 @@ def order(ctx: Context, ident: str, body: Json) -> None:
 
 def _settings(ctx: Context, row: Any, body: Json) -> list[Json]:
     """Return the updates that a plan has shown of a node.  Raises Conflict."""
-    digest, pending = list_updates(ctx, row.uuid)
+    digest, pending, _ = list_updates(ctx, row.uuid)
     if digest is None or digest != body["catalogue"]:
         raise errors.Conflict(
             reason="the catalogue of firmware is another one than the plan's: plan again",

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_691,  # values from outside, agents of servers
-    "lines of the tests": 153_093,  # values from outside, agents of servers
+    "lines of the product": 133_705,  # values from outside, agents of servers
+    "lines of the tests": 153_131,  # values from outside, agents of servers
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
@@ -31,14 +31,14 @@ LIMITS = {
     "lines of bloomery/model": 4588,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5942,  # the activity of a site
+    "lines of bloomery/operations": 5945,  # the activity of a site
     "lines of bloomery/orchestration": 494,  # values from outside, agents of servers
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3409,  # drains of machines
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_582,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_593,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3721,  # values from outside, agents of servers
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines

@@ -200,9 +200,9 @@ class ServiceMachines:
     def list_firmware(self, uuid: str) -> list[Json]:
         return node_facts.list_firmware(self._context(), uuid)
 
-    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
-        digest, updates = firmware.list_updates(self._context(), uuid)
-        return digest, [each.document | {"setting": each.setting} for each in updates]
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json], bool]:
+        digest, updates, is_listed = firmware.list_updates(self._context(), uuid)
+        return digest, [each.document | {"setting": each.setting} for each in updates], is_listed
 
     def get_inventory(self, uuid: str) -> Json:
         return node_facts.get_inventory(self._context(), uuid)

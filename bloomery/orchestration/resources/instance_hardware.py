@@ -79,7 +79,7 @@ def service_arguments(instance: OnNode) -> Json:
 
 def updates_of(instance: OnNode, digest: str) -> list[Json]:
     """Return the updates that the catalogue of this digest has for the node."""
-    stored, updates = instance.machines.list_firmware_updates(instance.node_uuid())
+    stored, updates, _ = instance.machines.list_firmware_updates(instance.node_uuid())
     return updates if stored == digest else []
 
 
@@ -102,17 +102,25 @@ def note_service(instance: OnNode) -> bool:
     return True
 
 
-def effect_of(sections: Collection[str], power: Any) -> Effect:
+def effect_of(
+    stated: Any, sections: Collection[str], power: Any, updates: Sequence[Json] = ()
+) -> Effect:
     """Return the effect of a service with these sections, as far as properties tell it.
 
-    Not certain with ``catalogue`` alone: the machine may have its versions already.
+    ``updates``: those of ``catalogue``.  Not certain with ``catalogue`` alone and none known: the
+    machine may have its versions already.
     """
     if not sections:
         return NO_EFFECT
-    reason = f"{', '.join(sections)} of its hardware: service, and the machine may restart"
+    firmware = stated.get("firmware") or () if "firmware" in sections else ()
+    components = {each["component"] for each in (*updates, *firmware)}
+    spares_machine = components == {"bmc"} and {CATALOGUE, "firmware"}.issuperset(sections)
+    restarts = "its BMC restarts" if spares_machine else "the machine may restart"
     verbs = ("service", "power off") if power == "off" else ("service",)
-    is_certain = [*sections] != [CATALOGUE]
-    return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason, certain=is_certain)
+    return Effect(
+        impact=Impact.SERVICE, verbs=verbs, certain=bool(updates) or [*sections] != [CATALOGUE],
+        reason=f"service for hardware ({', '.join(sections)}): {restarts}",
+    )  # fmt: skip
 
 
 def current_effect(
@@ -129,20 +137,21 @@ def current_effect(
             reason += "; abort is refused while its node is in maintenance"
         verbs = ("abort",)
         return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason, certain=not is_refused)
+    stated, power = properties.get("hardware") or {}, properties.get("power")
     if CATALOGUE not in due:
-        return effect_of(due, properties.get("power")) if due else effect
-    stated = properties["hardware"]
-    digest, updates = instance.machines.list_firmware_updates(node["uuid"])
-    others: Sequence[str] = [name for name in due if name != CATALOGUE]
+        return effect_of(stated, due, power) if due else effect
+    digest, updates, is_listed = instance.machines.list_firmware_updates(node["uuid"])
     if digest != stated[CATALOGUE]:
-        reason = f"{_other_catalogue(stated[CATALOGUE], digest)}: nothing is updated by it"
+        reason, updates = f"{_other_catalogue(stated[CATALOGUE], digest)}: no firmware by it", []
+    elif not is_listed:
+        reason = "the catalogue has none of its firmware, as far as that was read"
     else:
         reason = ", ".join(
             f"{each['component']} {each['current_version']} -> {each['catalogue_version']}"
             for each in updates
         ) or "its firmware is as in the catalogue"  # fmt: skip
-        others = due if updates else others
-    foreseen = effect_of(others, properties.get("power"))
+    sections = [name for name in due if updates or name != CATALOGUE]
+    foreseen = effect_of(stated, sections, power, updates)
     whole = f"{foreseen.reason}; {reason}" if foreseen.reason else reason
     return Effect(impact=foreseen.impact, verbs=foreseen.verbs, reason=whole)
 
@@ -163,7 +172,7 @@ def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.D
         components = instance.machines.list_firmware(uuid)
         yield from step_run.firmware_differences(firmware, components)
     if digest := stated.get(CATALOGUE):
-        stored, updates = instance.machines.list_firmware_updates(uuid)
+        stored, updates, _ = instance.machines.list_firmware_updates(uuid)
         other = "" if stored == digest else f"; {_other_catalogue(digest, stored)}"
         for each in updates:
             field = f"firmware/{each['component']}/current_version"

@@ -98,7 +98,7 @@ def effect_of_update(
         )  # fmt: skip
         return with_drain(effect, after)
     if sections:
-        effect = instance_hardware.effect_of(sections, after.get("power"))
+        effect = instance_hardware.effect_of(after["hardware"], sections, after.get("power"))
         return with_drain(replace(effect, resource_class=_class_of(after)), after)
     if OnChange.POWER in done:
         verbs = (f"power {after['power']}",) if after["power"] in ("on", "off") else ()

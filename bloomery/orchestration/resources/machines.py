@@ -116,8 +116,10 @@ class Machines(Protocol):
     def list_firmware(self, uuid: str) -> list[Json]:
         """Return the stored firmware components of a node."""
 
-    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json], bool]:
         """Return the digest of the catalogue of firmware, or None, and what it updates on a node.
+
+        The last value tells whether the catalogue has an entry for any component that was read.
 
         An update has component, current_version, catalogue_version, and ``setting``, the entry of
         the step firmware.update.

@@ -216,6 +216,43 @@ def test_the_catalogue_of_the_digest_is_applied_and_watched(
     )
 
 
+@pytest.mark.parametrize(
+    ("hardware", "versions", "verbs_after", "reason_after"),
+    [
+        ({"catalogue": "d1"}, {"bios": "1"}, ("service",),
+         "service for hardware (catalogue): the machine may restart; bios 1 -> 2"),
+        ({"catalogue": "d1"}, {"bmc": "1"}, ("service",),
+         "service for hardware (catalogue): its BMC restarts; bmc 1 -> 2"),
+        ({"catalogue": "d1"}, {"bios": "2"}, (), "its firmware is as in the catalogue"),
+        ({"catalogue": "d1"}, {"nic:1": "1"}, (),
+         "the catalogue has none of its firmware, as far as that was read"),
+        ({"catalogue": "d1"}, {}, (),
+         "the catalogue has none of its firmware, as far as that was read"),
+        ({"catalogue": "d0"}, {"bios": "1"}, (),
+         "hardware.catalogue is 'd0', and the service has d1: no firmware by it"),
+        ({"catalogue": "d1"} | TURBO, {"bios": "2"}, ("service",),
+         ("service for hardware (bios): the machine may restart; "
+          "its firmware is as in the catalogue")),
+        (FLASH, {}, ("service",), "service for hardware (firmware): its BMC restarts"),
+        (FLASH | STEP, {}, ("service",),
+         "service for hardware (firmware, extra_steps): the machine may restart"),
+    ],
+)  # fmt: skip
+def test_a_plan_says_of_each_machine_what_a_service_would_do(
+    site: Site, hardware: Any, versions: Any, verbs_after: Any, reason_after: str
+) -> None:
+    assert create(site) == "CREATE_COMPLETE"
+    site.machines.catalogue = "d1", {"bios": "2", "bmc": "2"}
+    site.machines.firmware[node(site)["uuid"]] = [
+        {"component": name, "current_version": each} for name, each in versions.items()
+    ]
+    resource = instance_of(site)
+    properties = dict(resource.properties) | {"hardware": hardware}
+    effect = Instance.effect_of_update(resource.properties, properties, {"hardware"})
+    effect = resource.current_effect(effect, properties, {"hardware"})
+    assert (effect.verbs, effect.reason, effect.certain) == (verbs_after, reason_after, True)
+
+
 def test_a_bmc_that_keeps_its_version_has_failed(site: Site) -> None:
     assert create(site) == "CREATE_COMPLETE"
     has_firmware(site, "1")

@@ -125,7 +125,7 @@ def test_a_group_gets_the_firmware_of_the_catalogue_in_batches(floor: Floor) -> 
         assert sorted(each) == ["firmware/bios/current_version"]
         assert "is '2.1' and is to be '2.2'" in each["firmware/bios/current_version"]
     plan = run(site, "stack", "plan", floor.write("another"), "web").output
-    assert plan.count("nothing is updated by it") == COUNT
+    assert plan.count("no firmware by it") == COUNT
 
 
 def test_bad_firmware_pauses_at_the_canary_until_a_better_catalogue(floor: Floor) -> None:

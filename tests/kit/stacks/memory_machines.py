@@ -274,7 +274,7 @@ class MemoryMachines:
     def list_firmware(self, uuid: str) -> list[Json]:
         return [dict(each) for each in self.firmware.get(uuid, ())]
 
-    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json]]:
+    def list_firmware_updates(self, uuid: str) -> tuple[str | None, list[Json], bool]:
         """Return the updates of the versions in ``catalogue``, whose URLs are the versions."""
         digest, versions = self.catalogue
         updates = [
@@ -286,7 +286,8 @@ class MemoryMachines:
             for each in self.firmware.get(uuid, ())
             if (version := versions.get(each["component"])) not in (None, each["current_version"])
         ]  # fmt: skip
-        return digest, updates
+        is_listed = any(each["component"] in versions for each in self.firmware.get(uuid, ()))
+        return digest, updates, is_listed
 
     def get_inventory(self, uuid: str) -> Json:
         """Return an empty inventory.  Raises InventoryNotFound before an inspection."""
