@@ -78,6 +78,11 @@ class Agent:
         "let each node's agent prove by a TPM what it has booted, before disks are cleaned and "
         "images are written; false: those of nodes with attestation_ek in driver_info",
     )
+    attestation_ca: str | None = option(
+        None,
+        "file or folder of certificates in PEM of the CAs of TPM makers: attestation_ek of each "
+        "node must be a certificate that leads to one of them; unset: it is believed as it is",
+    )
     attestation_digests: str | None = option(
         None,
         "file of further SHA-256 digests that a boot may measure, as sha256sum prints them: of "

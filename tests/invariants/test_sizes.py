@@ -14,16 +14,16 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_705,  # values from outside, agents of servers
-    "lines of the tests": 153_131,  # values from outside, agents of servers
+    "lines of the product": 133_823,  # makers of TPMs
+    "lines of the tests": 153_336,  # makers of TPMs
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
-    "lines of bloomery/conf": 2030,  # passwords by IPMI, consoles by SSH
+    "lines of bloomery/conf": 2035,  # makers of TPMs
     "lines of bloomery/db": 9552,  # the activity of a site
-    "lines of bloomery/drivers": 22_680,  # passwords by IPMI, consoles by SSH
+    "lines of bloomery/drivers": 22_793,  # makers of TPMs
     "lines of bloomery/events": 1662,  # a sink for NATS
     "lines of bloomery/http_server": 2280,  # serial consoles
     "lines of bloomery/inspection": 2082,  # pci_device_alias in JSON
@@ -47,8 +47,8 @@ LIMITS = {
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
-    "files of the product": 784,  # values from outside, agents of servers
-    "functions": 8605,  # values from outside, agents of servers
+    "files of the product": 785,  # makers of TPMs
+    "functions": 8611,  # makers of TPMs
     "functions of under ten lines, per mille": 771,  # parts of the projection of nodes
     "one-caller helpers": 581,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before

@@ -59,6 +59,11 @@ class Attestation:
 
     def __init__(self, conf: Conf) -> None:
         self._conf = conf
+        self._makers: Any = None
+        if conf.agent.attestation_ca:
+            from bloomery.drivers.attestation import makers  # late: cryptography
+
+            self._makers = makers.Makers(conf.agent.attestation_ca)
         self._files = FileCache(cache.ramdisks(conf), HttpClient(conf.default))
 
     def is_asked(self, node: Node) -> bool:
@@ -79,13 +84,18 @@ class Attestation:
         _pinned(task)
         if not self.is_asked(task.node):
             return
-        _enrolled(task)
+        self._enrolled(task)
         _check_boot(task)
 
     def run(self, task: base.DriverTask, step: Step) -> Outcome:
         """Run a step of STEPS.  Raises as ``verify``."""
         if step.step == VERIFY:
             return self.verify(task)
+        if self._makers is not None:
+            raise errors.StepFailure(
+                reason=f"[agent]attestation_ca asks for certificates, and {LEARN} learns a key "
+                f"alone: set driver_info/{KEY} to the certificate of the machine's TPM",
+            )
         if not task.turn and task.driver_info.get(KEY):
             raise errors.StepFailure(
                 reason=f"driver_info/{KEY} names an endorsement key already: remove it first, if "
@@ -153,7 +163,7 @@ class Attestation:
         ek = tpm.read_public(ek_area, "endorsement key")
         ak = tpm.read_public(ak_area, "attestation key")
         key = tpm.fingerprint(ek.key)
-        if not is_new and key != (enrolled := _enrolled(task)):
+        if not is_new and key != (enrolled := self._enrolled(task)):
             raise errors.StepFailure(
                 reason=f"the machine has another TPM: its endorsement key is {key}, and "
                 f"driver_info/{KEY} names {enrolled}",
@@ -167,6 +177,24 @@ class Attestation:
             "secret": base64.b64encode(challenge.encrypted_secret).decode(),
             "answer": hashlib.sha256(challenge.secret).hexdigest(),
         }
+
+    def _enrolled(self, task: base.DriverTask) -> str:
+        """Return the fingerprint of the node's endorsement key.
+
+        Raises MissingParameterValue, InvalidParameterValue.
+        """
+        from bloomery.drivers.attestation import tpm
+
+        if not task.driver_info.get(KEY):
+            raise errors.MissingParameterValue(
+                reason=f"driver_info/{KEY} is missing, and [agent]require_attestation is true: "
+                "enrol the endorsement key of the machine's TPM, or learn it by the clean step "
+                f"{LEARN}",
+            )
+        key = tpm.enrolled_fingerprint(task.driver_info[KEY])
+        if self._makers is not None:
+            self._makers.check(task.driver_info[KEY])
+        return key
 
     def _question(self, task: base.DriverTask, learns: list[int] | None) -> Json:
         challenge = task.node.driver_internal_info[_CHALLENGE]
@@ -248,21 +276,6 @@ def _check_boot(task: base.DriverTask) -> None:
             reason="attestation needs a boot by GRUB from files that are published here, such as "
             f"by redfish-virtual-media, redfish-https, pxe or http; the node's boot {what}",
         )
-
-
-def _enrolled(task: base.DriverTask) -> str:
-    """Return the fingerprint of the node's endorsement key.
-
-    Raises MissingParameterValue, InvalidParameterValue.
-    """
-    from bloomery.drivers.attestation import tpm
-
-    if not task.driver_info.get(KEY):
-        raise errors.MissingParameterValue(
-            reason=f"driver_info/{KEY} is missing, and [agent]require_attestation is true: enrol "
-            f"the endorsement key of the machine's TPM, or learn it by the clean step {LEARN}",
-        )
-    return tpm.enrolled_fingerprint(task.driver_info[KEY])
 
 
 def _pinned(task: base.DriverTask) -> dict[int, list[str]]:

@@ -18,6 +18,7 @@ from bloomery.lab.tpm import SoftwareTpm
 from tests.functional.redfish.agents.conftest import INSTANCE, MAC, Ramdisk
 from tests.functional.redfish.conftest import manageable
 from tests.kit.machines.agent_server import AgentServer
+from tests.kit.machines.tpm_makers import Maker
 from tests.kit.servers.stories import Stage
 
 VERIFY = {"interface": "deploy", "step": "verify_attestation"}
@@ -61,11 +62,24 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(settings: Conf, files: Path, tmp_path: Path) -> Conf:
+def asks_makers() -> bool:
+    return False
+
+
+@pytest.fixture
+def maker(tmp_path: Path) -> Maker:
+    maker = Maker("the maker")
+    (tmp_path / "makers").write_text(maker.certificate)
+    return maker
+
+
+@pytest.fixture
+def settings(settings: Conf, files: Path, tmp_path: Path, maker: Maker, asks_makers: bool) -> Conf:
     (tmp_path / "digests").write_text(f"{SoftwareTpm().loader.hex()}  GRUB\n")
     agent = dataclasses.replace(
-        settings.agent, attestation_digests=str(tmp_path / "digests"), deploy_logs_collect="never"
-    )
+        settings.agent, attestation_digests=str(tmp_path / "digests"), deploy_logs_collect="never",
+        attestation_ca=str(tmp_path / "makers") if asks_makers else None,
+    )  # fmt: skip
     conductor = dataclasses.replace(
         settings.conductor, deploy_kernel=f"file://{files}/kernel",
         deploy_ramdisk=f"file://{files}/ramdisk", bootloader=f"file://{files}/esp",
@@ -326,3 +340,44 @@ def test_a_site_may_let_no_machine_go_unproved(stage, unknown, ramdisk):
     failed = ramdisk.live_until(unknown, "available", "clean failed")
     assert "learn it by the clean step learn_endorsement_key" in failed["last_error"]
     assert ramdisk.server.told[-1] == QUESTIONS[0]
+
+
+# ------------------------------------------------------------------------------ makers of TPMs
+
+
+@pytest.mark.parametrize("asks_makers", [True])
+def test_a_machine_whose_tpm_a_trusted_maker_has_certified_is_deployed(
+    stage, available, ramdisk, tpm, maker
+):
+    stage.patch(available, **{"driver_info.attestation_ek": maker.certify(tpm.endorsement_key)})
+    shown = deploy(stage, ramdisk, available)
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    other = maker.certify(SoftwareTpm().endorsement_key)
+    stage.patch(available, **{"driver_info.attestation_ek": other})
+    stage.ask(available, "deleted")
+    error = ramdisk.live_until(available, "available", "clean failed")["last_error"]
+    assert "the machine has another TPM" in error
+
+
+@pytest.mark.parametrize("asks_makers", [True])
+@pytest.mark.parametrize("kind", ["key", "certificate of a stranger"])
+def test_a_key_of_no_trusted_maker_is_refused_before_the_machine_boots(
+    stage, available, ramdisk, tpm, kind
+):
+    if kind != "key":
+        certificate = Maker("the maker").certify(tpm.endorsement_key)
+        stage.patch(available, **{"driver_info.attestation_ek": certificate})
+    answer = stage.api.put(f"/v1/nodes/{available}/states/provision", {"target": "active"})
+    assert answer.status == 400
+    assert "driver_info/attestation_ek is not of a trusted TPM" in answer.said
+    assert ramdisk.server.told == []
+    validation = stage.api.get(f"/v1/nodes/{available}/validate").json
+    assert "is not of a trusted TPM" in validation["deploy"]["reason"]
+
+
+@pytest.mark.parametrize("asks_makers", [True])
+def test_a_key_alone_is_not_learnt_where_certificates_are_asked_for(stage, node, ramdisk):
+    stage.patch(node, **{"driver_info.attestation_ek": None})
+    error = clean(stage, ramdisk, node, LEARN)["last_error"]
+    assert "[agent]attestation_ca asks for certificates" in error
+    assert stage.show(node)["driver_info"]["attestation_ek"] is None
