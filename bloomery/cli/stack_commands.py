@@ -489,12 +489,12 @@ def _carry_out(
 
 
 def _echo_plan(plan: Json, order: StackOrder, *, converge: bool, err: bool = False) -> None:
-    """Print a plan; name roll-outs that are paused, and machines that differ from the template."""
+    """Print a plan, the waits that an update ends, and machines that differ from the template."""
     click.echo(plan_text.text(plan), err=err)
     for line in stack_orders.left_open(plan):
         terminal.echo(line, err=err)
     for each in plan.get("paused", ()):
-        line = f"{each['resource']}: {each['reason']}; an update ends this pause"
+        line = f"{each['resource']}: {each['reason']}; an update ends this wait"
         terminal.echo(line, err=True)
     drifted = () if converge else plan.get("drifted", ())
     for each in drifted:

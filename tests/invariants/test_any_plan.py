@@ -23,11 +23,14 @@ from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan, Verb
 from bloomery.orchestration.resources import machines as machine_calls
+from bloomery.orchestration.resources.base import Answer
 from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder, mark
 from bloomery.orchestration.stack import Stack
 from tests.kit.stacks import tree_world
+from tests.kit.stacks.machine_kills import DRAIN
 from tests.kit.stacks.machine_sites import TAKES_S
 from tests.kit.stacks.memory_machines import MemoryMachines
+from tests.kit.stacks.memory_webhooks import MemoryWebhooks
 from tests.kit.stacks.tree_world import ROOT, World
 
 LIVES, LONG_LIVES, UPDATES = 8, 200, 6
@@ -88,7 +91,9 @@ class Life:
         """``requests``: further kinds of requests, that each life may have."""
         self.requests = ("update", "update", "update", "cancel", "mark", *requests)
         self.draw = random.Random(seed)
-        self.world = World(machines=lambda _stack: self.machines)
+        answers = [Answer(fault="busy"), Answer(), Answer(is_drained=True), None]
+        self.webhooks = MemoryWebhooks(self.draw.choices(answers, k=40))
+        self.world = World(machines=lambda _stack: self.machines, webhooks=self.webhooks)
         self.world.deadline_s = 1e7
         self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S)
         for number in range(self.draw.randint(5, 9)):
@@ -102,13 +107,17 @@ class Life:
     # ------------------------------------------------------------------------------ templates
 
     def instance(self) -> dict[str, Any]:
-        properties = {
-            "selector": {"resource_class": "pool"},
-            "image": {"source": self.draw.choice(IMAGES)},
-            "image_update_policy": self.draw.choice(("replace", "replace", "rebuild")),
-            "replace_order": self.draw.choice(("create_first", "create_first", "delete_first")),
-            "retry": {"attempts": self.draw.choice((1, 2))},
-        } | self.hardware()
+        properties = (
+            {
+                "selector": {"resource_class": "pool"},
+                "image": {"source": self.draw.choice(IMAGES)},
+                "image_update_policy": self.draw.choice(("replace", "replace", "rebuild")),
+                "replace_order": self.draw.choice(("create_first", "create_first", "delete_first")),
+                "retry": {"attempts": self.draw.choice((1, 2))},
+            }
+            | self.hardware()
+            | self.drain()
+        )
         more = {"deletion_policy": "Retain"} if self.draw.random() < 0.1 else {}
         return {"type": "OS::Ironic::Instance", "properties": properties} | more
 
@@ -116,16 +125,20 @@ class Life:
         settings = self.draw.choice(SETTINGS)
         return {"hardware": {"bios": {"settings": settings}}} if settings else {}
 
+    def drain(self) -> dict[str, Any]:
+        return self.draw.choice(({}, {}, {"drain": DRAIN}))
+
     def group(self) -> dict[str, Any]:
         member = {
             "name": "m-%index%", "image": {"source": self.draw.choice(IMAGES)},
             "selector": {"resource_class": "pool"},
         } | self.hardware()  # fmt: skip
         rolling = {"batch_size": self.draw.randint(1, 2), "health_gate": {"settle_seconds": 0},
-                   "max_surge": self.draw.choice((0, 0, 1))}  # fmt: skip
+                   "max_surge": self.draw.choice((0, 0, 1)),
+                   "window": self.draw.choice(({}, {}, {"begin": "02:00"}))}  # fmt: skip
         return {
             "type": "OS::Ironic::InstanceGroup",
-            "properties": {"count": self.draw.randint(1, 2), "member": member},
+            "properties": {"count": self.draw.randint(1, 2), "member": member} | self.drain(),
             "update_policy": {"rolling_update": rolling},
         }
 

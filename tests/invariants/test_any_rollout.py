@@ -14,11 +14,17 @@ import pytest
 from bloomery.conductor.states import State
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources import drains
+from bloomery.orchestration.resources.base import Answer
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.machine_group import InstanceGroup
 from bloomery.orchestration.resources.rollouts import OnFailure, RolloutOrder
+from bloomery.orchestration.resources.windows import Window
+from bloomery.orchestration.simulation.simulation import EPOCH
+from tests.kit.stacks.machine_kills import DRAIN
 from tests.kit.stacks.machine_sites import TAKES_S
 from tests.kit.stacks.memory_machines import MemoryMachines
+from tests.kit.stacks.memory_webhooks import MemoryWebhooks
 from tests.kit.stacks.tree_world import ROOT, World
 
 SEEDS = 200
@@ -32,14 +38,33 @@ class Watched(MemoryMachines):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
+        self.served: set[str] = set()
+        self.taken_down: Counter[str] = Counter()
         self.rebuilds: Counter[tuple[str, str]] = Counter()  # of a node, to an image or a setting
         self.broken: set[str] = set()  # that had failed when their last rebuild began
         self.least = 10**6  # so many machines worked, not counting those that have failed
+        self.times: list[float] = []  # of each of them
+        self.webhooks: MemoryWebhooks | None = None  # of drains; None: there are none
+
+    def is_drained(self, uuid: str, state: str) -> bool:
+        """Whether the webhook was called for each loss of the system that was in use.
+
+        A service that follows a deployment at once is none.
+        """
+        is_new = self.verb == "service" and uuid not in self.served
+        self.served.add(uuid)
+        if self.webhooks is None or state not in drains.DRAINED or is_new:
+            return True
+        ids = {call for call, body in self.webhooks.calls if body["data"]["node_uuid"] == uuid}
+        self.taken_down[uuid] += 1
+        return len(ids) >= self.taken_down[uuid]
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
         was = self.get_node(uuid)["provision_state"]
         super().set_provision_state(uuid, verb, **arguments)
         if verb == self.verb:
+            assert self.is_drained(uuid, was), "it was not drained"
+            self.times.append(EPOCH.timestamp() + self._utc())
             self.rebuilds[uuid, self.definition_of(uuid)] += 1
             self.broken = self.broken - {uuid} if was == State.ACTIVE else self.broken | {uuid}
             self.least = min(self.least, sum(self._counts(node) for node in self._used()))
@@ -78,7 +103,8 @@ class Rollout:
 
     def __post_init__(self) -> None:
         draw = self.draw = random.Random(self.seed)
-        self.world = World(machines=lambda _stack: self.machines)
+        self.webhooks = MemoryWebhooks()
+        self.world = World(machines=lambda _stack: self.machines, webhooks=self.webhooks)
         takes_s = TAKES_S | {"service": 30}
         self.machines = Watched(utc=self.world.clock.now, takes_s=takes_s, invents=True)
         self.machines.verb = self.verb
@@ -105,6 +131,12 @@ class Rollout:
         self.words = draw.choices(["continue", "abort", "rollback"], [4, 1, 1], k=9)
         self.interrupts = draw.choice(["", "", "pause", "abort", "rollback"])
         self.paused: set[str] = set()
+        self.window = draw.choice([None, None, {"begin": "02:00", "end": "02:30"}])
+        if self.window is not None:
+            self.policy["rolling_update"]["window"] = self.window
+        self.drain = draw.choice([{}, {}, {"drain": DRAIN}])
+        answers = [Answer(fault="busy"), Answer(), Answer(is_drained=True), None]
+        self.webhooks.answers = draw.choices(answers, k=30)
 
     # ------------------------------------------------------------------------- what clients do
 
@@ -113,7 +145,7 @@ class Rollout:
         member = {"name": "m-%index%", "selector": selector} | self.definition(image)
         group = {
             "type": "OS::Ironic::InstanceGroup",
-            "properties": {"count": count, "member": member},
+            "properties": {"count": count, "member": member} | self.drain,
             "update_policy": self.policy,
         }
         return f"resources: {json.dumps({'workers': group})}"
@@ -133,8 +165,13 @@ class Rollout:
         assert self.world.clock.now() >= pauses * (pace["pause_time"] + TAKES_S["active"])
 
     def update(self, image: str) -> None:
+        self.machines.webhooks, self.machines.times = self.webhooks if self.drain else None, []
         self.world.update(self.template(image, self.count))
         self.world.run(until=self._answer)
+        window = Window.of(self.window)
+        if window is not None and self.data()["state"] == "complete":
+            for at_s in self.machines.times:  # a batch goes on after its window, as drains do
+                assert 0 in (window.wait_s(at_s), window.wait_s(at_s - DRAIN["timeout"]))
 
     def _answer(self) -> bool:
         """Signal the group where it is paused, or once in the middle; never end the run."""

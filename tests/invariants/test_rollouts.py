@@ -317,7 +317,7 @@ def test_a_signal_ends_the_wait_for_a_window(make_rack: Make, signal, status, ne
     signals = [signal]
 
     def answer(_commits: int) -> None:
-        if rack.rollout().get("state") == "closed" and signals:
+        if rack.rollout().get("state") == "waiting" and signals:
             rack.signal(signals.pop())
         rack._answer_pauses(_commits)
 

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_823,  # makers of TPMs
-    "lines of the tests": 153_336,  # makers of TPMs
+    "lines of the product": 133_831,  # drains of machines
+    "lines of the tests": 153_520,  # drains of machines
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
@@ -38,9 +38,9 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_593,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_597,  # drains of machines
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
-    "lines of bloomery/orchestration/orders": 3721,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/orders": 3725,  # drains of machines
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines

@@ -23,9 +23,9 @@ from bloomery.model.stacks import Stack
 from bloomery.orchestration.orders import machine_pages
 from bloomery.orchestration.orders.machine_pages import PageMachines
 from bloomery.orchestration.queries.access import StackContext
-from bloomery.orchestration.resources import machine_group
+from bloomery.orchestration.resources import drains, machine_group
 from bloomery.orchestration.resources.machines import Busy, find_node
-from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.resources.states import Action, Status
 from bloomery.secrets import Sealer
 
 STACKS: Final = "stacks"
@@ -57,11 +57,15 @@ def read(conn: sa.Connection, row: Stack, sealer: Sealer) -> Json:
 
 
 def list_paused(conn: sa.Connection, row: Stack, sealer: Sealer) -> list[Json]:
-    """Return the roll-outs of the tree that wait for a signal; an update ends their pause."""
+    """Return what waits in the tree and is ended by an update: pauses, windows, drains."""
     return [
         {"resource": each.name, "reason": each.reason}
         for each in resources.list_of_tree(conn, row.root_uuid, sealer)
-        if each.status == Status.IN_PROGRESS and machine_group.is_paused(each.data)
+        if each.status == Status.IN_PROGRESS
+        and (
+            machine_group.InstanceGroup.is_held(each.data)
+            or (each.action == Action.UPDATE and drains.is_waiting(each.data))
+        )
     ]
 
 

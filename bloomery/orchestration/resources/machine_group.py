@@ -36,9 +36,9 @@ OTHERS_S: Final = 5.0  # between two polls of members that an earlier update cha
 OLDEST: Final = rollouts.RolloutOrder.OLDEST
 PAUSE_ENDED: Final = "its pause ended, because its order was cancelled or another order came"
 RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # of a roll-out
-CLOSED: Final = "closed"  # of a roll-out: its window is
-UNDERWAY: Final = (RUNNING, PAUSED, CLOSED)
-CLOSED_POLL_S: Final = 3600.0  # of a closed window, where a wall clock may be set
+WAITING: Final = "waiting"  # of a roll-out: for its window
+UNDERWAY: Final = (RUNNING, PAUSED, WAITING)
+WINDOW_POLL_S: Final = 3600.0  # of a closed window, where a wall clock may be set
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 PROGRESS: Final = ("state", "batch", "of", "reason", "failed")  # in the attribute ``rollout``
 STEPS: Final = stepwise.MARKS | {
@@ -182,7 +182,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def handle_preempt(self) -> None:
         super().handle_preempt()
         if self.record.action in composite.PREEMPTED:
-            is_held = self._rollout.get("state") in (PAUSED, CLOSED)
+            is_held = self._rollout.get("state") in (PAUSED, WAITING)
             self._fail(PAUSE_ENDED if is_held else "a later order wants something else")
 
     @classmethod
@@ -280,7 +280,9 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         rollout["members"] = list(batch)
         rollout["left"] = [name for name in rollout["left"] if name not in names]
         rollout["changed"] = list(dict.fromkeys([*rollout["changed"], *batch]))
-        return self._change({name: self.member(name) for name in batch})
+        # A member that was never created, and leaves, would be created beside its left-over rows.
+        gone = dict.fromkeys(set(rollout.get("unborn", ())) & set(rollout["leaving"]))
+        return self._change({**gone, **{name: self.member(name) for name in batch}})
 
     def _change(self, changes: Mapping[str, Mapping[str, Any] | None]) -> str:
         """Begin to update these members of the child only; None deletes the member."""
@@ -369,7 +371,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return "revert"
         if signal == Signal.PAUSE and rollout["state"] != PAUSED:
             return self._pause("a signal asked for it")
-        if signal == Signal.CONTINUE and rollout["state"] == CLOSED:
+        if signal == Signal.CONTINUE and rollout["state"] == WAITING:
             rollout.update(state=RUNNING, any_time=True)
         if signal == Signal.CONTINUE and rollout["state"] == PAUSED:
             rollout["state"] = RUNNING
@@ -450,13 +452,15 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             rollout["state"] = RUNNING
             return None
         opens_at = round(now + wait_s)
-        if rollout["state"] != CLOSED or rollout["opens_at"] != opens_at:
+        if rollout["state"] != WAITING or rollout["opens_at"] != opens_at:
             self.children().put_off(wait_s)
-            rollout.update(state=CLOSED, opens_at=opens_at)
         place = f" {self._place()}" if rollout["batch"] else ""
         reason = f"roll-out waits{place} for its window, which opens {window.local(opens_at)}"
-        after_s = min(wait_s, CLOSED_POLL_S)
-        return Again(after_s=after_s, reason=f"{reason} ({window})", source=self.record.uuid)
+        rollout.update(state=WAITING, opens_at=opens_at, reason=reason)
+        return Again(
+            after_s=min(wait_s, WINDOW_POLL_S), reason=f"{reason} ({window})",
+            source=self.record.uuid, emits=True,
+        )  # fmt: skip
 
     def _wait_later(self, seconds: float) -> None:
         self._rollout["until"] = self.context.utc() + seconds
@@ -549,7 +553,7 @@ def is_paused(data: Mapping[str, Any]) -> bool:
 def opens_at(data: Mapping[str, Any]) -> float | None:
     """Return when the window opens for which a group with this ``data``, if IN_PROGRESS, waits."""
     rollout = data.get(ROLLOUT) or {}
-    return rollout["opens_at"] if rollout.get("state") == CLOSED else None
+    return rollout["opens_at"] if rollout.get("state") == WAITING else None
 
 
 def leaving(data: Mapping[str, Any]) -> Collection[str]:

@@ -12,7 +12,8 @@ import {ago} from './time.js'
 const GROUP = 'OS::Ironic::InstanceGroup'
 const INSTANCE = 'OS::Ironic::Instance'
 const MACHINES = /^OS::Ironic::(Node|Instance)$/
-const ROLLOUT = {running: ['pause', 'rollback', 'abort'], paused: ['continue', 'rollback', 'abort']}
+const ROLLOUT = {running: ['pause', 'rollback', 'abort'], paused: ['continue', 'rollback', 'abort'], waiting: ['continue', 'pause', 'rollback', 'abort']}
+const DRAIN = {clear: 'Clear the drain', abort: 'Abort the drain'}
 const LABELS = {pause: 'Pause', continue: 'Resume', rollback: 'Roll back', abort: 'Abort'}
 
 // One resource: what it is, what it waits for, the members of a group, its roll-out.
@@ -25,6 +26,8 @@ export async function describe(path, stack, node, note, signal) {
     node.physical_resource_id && MACHINES.test(node.type) && h('p', {}, h('a', {href: `#/nodes/${node.physical_resource_id}`}, 'Open the node')),
     node.type === INSTANCE && node.physical_resource_id && !stack.parent && h('p.row', {}, ['replace', 'rebuild'].map(action =>
       h('button', {disabled: !may('stacks:update_patch'), onclick: () => attempt(() => orderMachine(path, stack, node.name, action))}, action === 'replace' ? 'Replace the machine' : 'Rebuild the machine'))),
+    node.type === INSTANCE && node.status === 'IN_PROGRESS' && (note ?? node.reason)?.startsWith('drain before') && h('p.row', {}, Object.entries(DRAIN).map(([order, label]) =>
+      h('button', {disabled: !may('resource:signal'), onclick: () => attempt(() => post(`${resource}/signal`, {drain: order}), `${label}: ordered`)}, label))),
     node.children && h('p', {}, h('button', {onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
     rollout && drawRollout(resource, rollout), node.children && members(node))
 }

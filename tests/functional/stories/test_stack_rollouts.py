@@ -60,6 +60,8 @@ def test_a_roll_out_waits_for_its_window_and_a_signal_lets_it_go(site: Orchestra
     assert """--data '{"rollout": "continue"}' lets it go on at any time""" in why["next_action"]
     assert datetime.fromisoformat(why["timeout_at"]) > opens  # the wait does not count
     assert moment in run(site, "stack", "why", "workers").output
+    _, preview = site.ask("PUT", f"{path}/preview", {"template": new})
+    assert preview["plan"]["paused"] == [{"resource": "workers", "reason": wait["for"]}]
     assert images(site) == [OLD, OLD]
 
     assert site.ask("POST", f"{path}/resources/workers/signal", {"rollout": "continue"})[0] == 200
@@ -156,6 +158,8 @@ def test_members_are_drained_one_after_the_other(site: Orchestration, balancer: 
     assert why["cause_code"] == "drain"
     assert """--data '{"drain": "clear"}' lets it go on""" in why["next_action"]
     assert len(set(balancer.ids)) == 1 < len(balancer.ids)
+    _, preview = site.ask("PUT", f"{path}/preview", {"template": drained(NEW, drain)})
+    assert [each["resource"] for each in preview["plan"]["paused"]] == ["1"]
     assert images(site) == [OLD, OLD]
     first = balancer.drains[-1]
     assert (first["comes"], first["loses_data"], first["instance_name"]) == (
