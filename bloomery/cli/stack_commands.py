@@ -371,21 +371,24 @@ def adopt(
 @stack.command("import")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @click.option("--as", "name", required=True, metavar="NAME", help="The name of the stack.")
+@click.option("--group", metavar="RESOURCE",
+              help="Make them the members of an InstanceGroup; they have to be alike.")  # fmt: skip
 @click.option("--out", "folder", type=click.Path(file_okay=False, path_type=Path), default=".",
               metavar="FOLDER", show_default=True, help="Where the files are written.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Adopt the machines, too.")
 @groups.AS_JSON
 @click.pass_obj
 def import_(
-    find: Find, nodes: tuple[str, ...], name: str, folder: Path, yes: bool, as_json: bool
-) -> None:
+    find: Find, nodes: tuple[str, ...], name: str, group: str | None, folder: Path, yes: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write the template of a stack of machines that run, and with --yes adopt them, untouched.
 
     The files are NAME.yaml, NAME-environment.yaml and NAME-adopt.json, which stack adopt takes.
     """
     service = find()
     machines = stack_import.read(service, nodes, loader.checked_name(name))
-    data = stack_import.adopt_data(name, machines)
+    data = stack_import.adopt_data(name, machines, group)
     stack_import.write(folder, name, data)
     if yes:
         _adopt(service, name, data, {}, as_json=as_json)

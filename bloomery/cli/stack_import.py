@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import yaml
@@ -102,10 +102,11 @@ def _refusals(service: cloud.Cloud, machine: Machine) -> Iterator[str]:
             yield f"{name}: the API hides a part of {key}, so that no template can have it"
 
 
-def adopt_data(name: str, machines: Sequence[Machine]) -> Json:
+def adopt_data(name: str, machines: Sequence[Machine], group: str | None = None) -> Json:
     """Return the document that adopts the machines: template, environment and resources.
 
-    Each image is a parameter, since it is what updates change.
+    Each image is a parameter, since it is what updates change.  ``group``: the resource whose
+    members they become.  Raises ClickException if they differ in more than their names.
     """
     images: list[Json] = []
     for each in machines:
@@ -113,28 +114,61 @@ def adopt_data(name: str, machines: Sequence[Machine]) -> Json:
         if image and image not in images:
             images.append(image)
     names = ["image"] if len(images) == 1 else [f"image_{n + 1}" for n in range(len(images))]
-    template: Json = {
-        "heat_template_version": "2021-04-16",
-        "description": "Machines that ran before this stack adopted them",
-        "parameters": {each: {"type": "json"} for each in names},
-        "resources": {},
-    }
-    resources: dict[str, Any] = {}
+    definitions: Json = {}
+    entries: Json = {}
     for each in machines:
         properties = dict(each.properties)
         if image := properties.get("image"):
             properties["image"] = {"get_param": names[images.index(image)]}
-        template["resources"][each.name] = {"type": INSTANCE, "properties": properties}
-        resources[each.name] = {
+        definitions[each.name] = {"type": INSTANCE, "properties": properties}
+        entries[each.name] = {
             "name": each.name, "type": INSTANCE, "resource_id": each.node["uuid"],
             "action": "CREATE", "status": "COMPLETE", "metadata": {},
             "resource_data": {"instance": each.node["instance_uuid"]},
         }  # fmt: skip
+    if group is not None:
+        first = definitions[machines[0].name]["properties"]
+        member = {**first, "name": _pattern(machines, group)}
+        properties = {"count": len(machines), "member": member}
+        definitions = {group: {"type": stacks.GROUP, "properties": properties}}
+        members = {str(n): each | {"name": str(n)} for n, each in enumerate(entries.values())}
+        entries = {group: {"name": group, "type": stacks.GROUP, "resources": members}}
+    template: Json = {
+        "heat_template_version": "2021-04-16",
+        "description": "Machines that ran before this stack adopted them",
+        "parameters": {each: {"type": "json"} for each in names},
+        "resources": definitions,
+    }
     environment = {"parameters": dict(zip(names, images, strict=True))}
     return {
         "name": name, "action": "CREATE", "status": "COMPLETE", "template": template,
-        "environment": environment, "files": {}, "resources": resources,
+        "environment": environment, "files": {}, "resources": entries,
     }  # fmt: skip
+
+
+def _pattern(machines: Sequence[Machine], group: str) -> str:
+    """Return the name of the members of a group, with %index%; print who is renamed by it."""
+    first = machines[0]
+    for each in machines:
+        if "node" in each.properties:
+            raise click.ClickException(
+                f"cannot make a group of {each.name}, which has no resource class"
+            )
+        keys = sorted((each.properties.keys() | first.properties.keys()) - {"name"})
+        if other := [k for k in keys if each.properties.get(k) != first.properties.get(k)]:
+            raise click.ClickException(
+                f"cannot make a group of them: {each.name} differs from {first.name} in "
+                f"{', '.join(other)}"
+            )
+    instances = {n: name for n, each in enumerate(machines) if (name := each.node["instance_name"])}
+    prefix = next((name.removesuffix(str(n)) for n, name in instances.items()), f"{group}-")
+    if any(name != f"{prefix}{n}" for n, name in instances.items()):
+        prefix = f"{group}-"
+    for number, name in instances.items():
+        if name != f"{prefix}{number}":
+            line = f"{machines[number].name}: its instance is called {name}, and is to be "
+            terminal.echo(f"{line}{prefix}{number} by the next update", err=True)
+    return f"{prefix}%index%"
 
 
 def paths(folder: Path, name: str) -> tuple[Path, Path, Path]:

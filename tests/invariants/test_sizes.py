@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_831,  # drains of machines
-    "lines of the tests": 153_520,  # drains of machines
+    "lines of the product": 133_868,  # drains of machines
+    "lines of the tests": 153_601,  # drains of machines
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9043,  # values from outside, agents of servers
-    "lines of bloomery/cli": 11_850,  # the activity of a site; act, import and parts of stacks
+    "lines of bloomery/cli": 11_887,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
     "lines of bloomery/conf": 2035,  # makers of TPMs
@@ -48,9 +48,9 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 785,  # makers of TPMs
-    "functions": 8611,  # makers of TPMs
+    "functions": 8612,  # makers of TPMs
     "functions of under ten lines, per mille": 771,  # parts of the projection of nodes
-    "one-caller helpers": 581,  # drains of machines
+    "one-caller helpers": 582,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 163,  # parents go on in flows
     "moves of create": 320,  # revisions of stacks

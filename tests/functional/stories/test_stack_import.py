@@ -57,6 +57,12 @@ def begin(site: Orchestration, name: str, info: Json | None = None, **more: Any)
     wait_for(lambda: node_of(site, name)["reservation"] is None, f"{name} to be on")
 
 
+def is_explained(site: Orchestration, name: str) -> bool:
+    """Has the conductor read the registry of BIOS settings, which it does after manage?"""
+    settings = ironic(site, "GET", f"/v1/nodes/{name}/bios?detail=True")[1]["bios"]
+    return bool(settings) and all(each["attribute_type"] for each in settings)
+
+
 def adopt(site: Orchestration, *words: str) -> Result:
     done = run(site, "stack", "import", *words, "--as", "web", "--yes")
     assert done.exit_code == 0, done.output
@@ -77,6 +83,7 @@ def test_machines_that_run_become_a_stack_and_their_bmcs_get_no_request(
         for machine in rack.machines:
             fields = {key: value for key, value in machine.node.items() if key != "ports"}
             begin(site, **fields)
+            wait_for(lambda name=machine.name: is_explained(site, name), "what manage reads later")
         names = [machine.name for machine in rack.machines]
         before = {name: node_of(site, name) for name in names}
         asked = [machine.bmc.requests for machine in rack.machines]
@@ -179,6 +186,39 @@ def test_the_stack_is_one_like_any_other(site: Orchestration, folder: Path) -> N
     assert gone.exit_code == 0, gone.output
     for name in ("one", "two"):
         wait_for(lambda name=name: node_of(site, name)["provision_state"] == "available", name)
+
+
+def test_machines_that_are_alike_become_a_group_with_roll_outs(
+    site: Orchestration, folder: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        begin(site, name, {"root_gb": 20})
+    path = [{"op": "add", "path": "/instance_name", "value": "shop"}]
+    assert ironic(site, "PATCH", "/v1/nodes/c", path)[0] == 200
+    done = adopt(site, "a", "b", "c", "--group", "workers")
+    assert (
+        "c: its instance is called shop, and is to be workers-2 by the next update" in done.output
+    )
+    template = yaml.safe_load((folder / "web.yaml").read_text())
+    assert template["resources"] == {"workers": {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {"count": 3, "member": {
+            "name": "workers-%index%", "selector": {"resource_class": "bm.test"},
+            "image": {"get_param": "image"}, "root_gb": 20,
+        }},
+    }}  # fmt: skip
+    names = [node_of(site, name)["instance_name"] for name in ("a", "b", "c")]
+    assert names == ["workers-0", "workers-1", "shop"]
+    assert (
+        "Nothing changes."
+        in run(site, "stack", "plan", "web.yaml", "web", "-e", "web-environment.yaml").output
+    )
+    environment = folder / "new.yaml"
+    environment.write_text(yaml.safe_dump({"parameters": {"image": OTHER}}))
+    planned = run(site, "stack", "plan", "web.yaml", "web", "-e", str(environment))
+    assert "3 to rebuild (data lost); 3 machines, at most 1 at once" in planned.output
+    rebooted = run(site, "stack", "act", "web", "reboot", "--resource", "workers/1", "--yes")
+    assert (rebooted.exit_code, "workers/1 (node b): done" in rebooted.output) == (0, True)
 
 
 def test_machines_that_cannot_be_imported_are_refused_before_a_file_is_written(

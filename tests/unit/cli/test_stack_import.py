@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 
 from bloomery.cli import stack_import
@@ -50,3 +51,43 @@ def read(*, vifs: tuple[str, ...] = (), **more: Any) -> list[stack_import.Machin
 def test_a_machine_is_written_down_once(node: dict[str, Any], properties: dict[str, Any]) -> None:
     (machine,) = read(**node)
     assert machine.properties == properties
+
+
+def machine(name: str, instance: str | None = None, **more: Any) -> stack_import.Machine:
+    properties = {"selector": {"resource_class": "bm"}, "name": instance or name, "image": IMAGE}
+    node = NODE | {"instance_name": instance, "uuid": name}
+    return stack_import.Machine(name=name, node=node, properties=properties | more, left=())
+
+
+@pytest.mark.parametrize(
+    ("machines", "refusal"),
+    [
+        ([machine("a"), machine("b", root_gb=1, image={"source": "http://b"})],
+         "cannot make a group of them: b differs from a in image, root_gb"),
+        ([machine("a", node="a")], "cannot make a group of a, which has no resource class"),
+    ],
+)  # fmt: skip
+def test_a_group_of_machines_that_differ_is_refused(
+    machines: list[stack_import.Machine], refusal: str
+) -> None:
+    with pytest.raises(click.ClickException, match=refusal):
+        stack_import.adopt_data("web", machines, "workers")
+
+
+@pytest.mark.parametrize(
+    ("instances", "pattern"),
+    [
+        (("web-0", "web-1"), "web-%index%"), (("web-1", "web-2"), "g-%index%"),
+        ((None, "web-1"), "web-%index%"), ((None, None), "g-%index%"), (("web",), "g-%index%"),
+        (("0", "1"), "%index%"),
+    ],
+)  # fmt: skip
+def test_the_names_of_members_are_those_of_their_instances(
+    instances: tuple[str | None, ...], pattern: str
+) -> None:
+    machines = [machine(f"n{number}", each) for number, each in enumerate(instances)]
+    data = stack_import.adopt_data("web", machines, "g")
+    group = data["template"]["resources"]["g"]["properties"]
+    assert (group["count"], group["member"]["name"]) == (len(machines), pattern)
+    members = data["resources"]["g"]["resources"]
+    assert [each["resource_id"] for each in members.values()] == [each.name for each in machines]
