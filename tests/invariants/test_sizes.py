@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_868,  # drains of machines
-    "lines of the tests": 153_601,  # drains of machines
+    "lines of the product": 133_894,  # values from outside, agents of servers
+    "lines of the tests": 153_629,  # values from outside, agents of servers
     "lines of bloomery": 3881,  # drains of machines
-    "lines of bloomery/api": 9043,  # values from outside, agents of servers
+    "lines of bloomery/api": 9044,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_887,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
@@ -34,11 +34,11 @@ LIMITS = {
     "lines of bloomery/operations": 5945,  # the activity of a site
     "lines of bloomery/orchestration": 494,  # values from outside, agents of servers
     "lines of bloomery/orchestration/drawing": 707,
-    "lines of bloomery/orchestration/engine": 3409,  # drains of machines
+    "lines of bloomery/orchestration/engine": 3421,  # values from outside, agents of servers
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_597,  # drains of machines
+    "lines of bloomery/orchestration/resources": 10_610,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3725,  # drains of machines
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 785,  # makers of TPMs
-    "functions": 8612,  # makers of TPMs
+    "functions": 8615,  # values from outside, agents of servers
     "functions of under ten lines, per mille": 771,  # parts of the projection of nodes
     "one-caller helpers": 582,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before
@@ -56,7 +56,7 @@ LIMITS = {
     "moves of create": 320,  # revisions of stacks
     "moves of engine's create": 634,  # values from outside
     "moves of update": 338,  # the second day of stacks
-    "moves of engine's update": 969,  # values from outside
+    "moves of engine's update": 971,  # values from outside, agents of servers
     "files of get": 23,  # serial consoles, app, which calls the table
     "files of put": 57,  # serial consoles, app, which calls the table
     "files of create": 78,  # revisions of stacks

@@ -15,6 +15,7 @@ import uuid
 from typing import Any, Final
 
 import webob
+from webob import exc as statuses
 
 from bloomery import errors
 from bloomery.api import auth
@@ -34,7 +35,7 @@ def answer(
 ) -> webob.Response:  # fmt: skip
     """Answer a request below ``agents/v3``; ``rest``: the segments there; ``url``: of this API.
 
-    Raises Unauthorized.
+    Raises Unauthorized, HTTPNotFound.
     """
     base = f"{url}/v1/{request.project}"
     if method in ("GET", "HEAD") and not rest:
@@ -42,7 +43,7 @@ def answer(
         version = {"id": "v3.0", "status": "stable", "links": links, "media-types": []}
         return replies.document({"version": version})
     if rest != ["auth", "tokens"]:
-        return replies.no_path(f"/v1/{request.project}/{signals.AGENTS}/{'/'.join(rest)}")
+        raise statuses.HTTPNotFound
     if method != "POST":
         return replies.refusal(405, "Log in with POST", [("Allow", "POST")])
     try:

@@ -42,6 +42,7 @@ FIRST: Final = "first"  # the failure of the first creation
 RETAIN: Final = "retain"  # the real object stays
 UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
 REPLACED: Final = "prepare_for_replace"  # the deletion makes room for the replacement
+RETURN: Final = "return"
 MARK: Final = "mark"  # an external resource gets the mark of this stack
 LOOK: Final = "look"  # a check follows
 BEGAN_AT: Final = "began_at"
@@ -70,13 +71,19 @@ def _create(stack: EngineStack, row: EngineResource) -> None:
 
 
 def update(
-    stack: EngineStack, row: EngineResource, *, properties: list[str], template: list[str]
-) -> None:
+    stack: EngineStack, row: EngineResource, *, properties: list[str], template: list[str],
+    returns: bool = False,
+) -> None:  # fmt: skip
     """Update in place; ``properties`` and ``template`` name what has changed.
 
-    The event's reason warns if a rollback's update loses the data of a disk.
+    ``returns``: a rollback takes back what the failed update did; ``handle_return`` does it, where
+    the kind has one.  The event's reason warns if a rollback's update loses the data of a disk.
     """
-    arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
+    arguments: dict[str, Any] = {
+        "properties": properties, "template": template, "before": row.properties_uuid,
+    }  # fmt: skip
+    if returns and hasattr(row.kind, f"handle_{RETURN}"):
+        arguments[RETURN] = True
     _open(stack, row, Action.UPDATE, arguments)
     try:
         values, _metadata = read_values(stack, row)
@@ -285,7 +292,7 @@ def _handle(
     """Call handle_create, handle_update, handle_delete, … and return its token."""
     resource.enter_action()
     handler = getattr(resource, f"handle_{_verb(pending)}", None)
-    if pending.action is Action.UPDATE:
+    if pending.action is Action.UPDATE and _verb(pending) != RETURN:
         new = row.next_properties or {}
         template: dict[str, Any] = {}
         for part in pending.arguments["template"]:
@@ -308,7 +315,7 @@ def _handle(
 
 def _verb(pending: ResourceAction) -> str:
     """Return the verb in the names of the handler and of the check."""
-    special = (verb for verb in (RETAIN, REPLACED, MARK) if pending.arguments.get(verb))
+    special = (verb for verb in (RETAIN, REPLACED, MARK, RETURN) if pending.arguments.get(verb))
     return next(special, pending.action.lower())
 
 

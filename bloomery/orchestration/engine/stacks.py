@@ -314,17 +314,19 @@ class EngineStack(ReadableStack):
         return successor
 
     def replace_deleted(self, row: EngineResource) -> EngineResource:
-        """Make a new row the current one, after the old one was deleted.
-
-        ``returns``: a rollback replaces a row that the failed template made.
-        """
-        failed = self.row.previous_template_uuid if self.action is Action.ROLLBACK else None
-        data = row.resource().data_for_replacement(returns=row.template_uuid == failed)
+        """Make a new row the current one, after the old one was deleted."""
+        data = row.resource().data_for_replacement(returns=self.returns(row))
         self.drop(row)
         successor = self.new_row(row.name)
         successor.data.update(data)
         self.add(successor)
         return successor
+
+    def returns(self, row: EngineResource) -> bool:
+        """Tell whether a rollback takes a row back that the failed template made or changed."""
+        return self.action is Action.ROLLBACK and row.template_uuid == (
+            self.row.previous_template_uuid
+        )
 
     def take_back(self, row: EngineResource) -> None:
         """Make a left-over row the current one again."""

@@ -319,9 +319,12 @@ class Traversal:
                 self._replace(key, row, candidate.change.after if candidate.same_kind else {})
             elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
                 properties, template = [*candidate.change.properties], [*candidate.change.template]
+                returns = stack.returns(row)
                 self._retarget(row)
                 self.running[row.uuid] = key
-                resource_actions.update(stack, row, properties=properties, template=template)
+                resource_actions.update(
+                    stack, row, properties=properties, template=template, returns=returns
+                )
             else:
                 self._finish(key, row)
                 if row.status is Status.FAILED or any(uuid == row.uuid for uuid, _ in self.visited):

@@ -17,6 +17,7 @@ from bloomery.outcome import DONE, Outcome, WaitForCall
 
 VALUES: Final = "values"  # the key in data of the values that were read last
 HIDDEN: Final = "hidden"  # and of the names of outputs that depend on secrets
+FORMER: Final = "former"  # and of both as they were before the last update
 REFRESH: Final = Schema(
     Type.BOOLEAN, "Whether each update reads the values again, or keeps those of the creation.",
     default=True, update_allowed=True,
@@ -65,19 +66,31 @@ class Lookup(base.Resource):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
+        data = self.record.data
+        data[FORMER] = {key: data.get(key) for key in (VALUES, HIDDEN)}
+        if VALUES in self.record.redacted:
+            self.record.redacted.add(FORMER)
         return bool(prop_diff) or bool(self.properties["refresh"]) or self.stored is None
+
+    def handle_return(self) -> Any:
+        """Take back the values from before an update that has failed, for its rollback."""
+        former = self.record.data[FORMER]
+        self._keep(former[VALUES], former[HIDDEN] or ())
 
     def check_create_complete(self, token: Any) -> Outcome:
         try:
             values, hidden = self.read(self.properties, self.context)
         except NotReadYet as exc:
             return WaitForCall(reason=str(exc), timeout_s=0, then="same", source=exc.stack.uuid)
+        self._keep(values, hidden)
+        return DONE
+
+    def _keep(self, values: dict[str, Any] | None, hidden: Sequence[str]) -> None:
         self.record.data[VALUES], self.record.data[HIDDEN] = values, sorted(hidden)
         if hidden:
             self.record.redacted.add(VALUES)
         else:
             self.record.redacted.discard(VALUES)
-        return DONE
 
     def check_update_complete(self, token: Any) -> Outcome:
         return self.check_create_complete(token) if token else DONE

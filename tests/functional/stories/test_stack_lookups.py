@@ -255,3 +255,23 @@ def test_a_stack_at_work_is_waited_for_and_its_own_outputs_are_refused(
         failed = site.create(name, template({"x": {**outer, "properties": properties}}))
         shown = site.wait_for(failed, "CREATE_FAILED")
         assert sentence in shown["stack_status_reason"]
+
+
+def test_a_rollback_takes_back_the_values_that_were_read_before(
+    site: Orchestration, tmp_path: Path
+) -> None:
+    other = site.create("net", net())
+    site.wait_for(other, "CREATE_COMPLETE")
+    parts = {"net": NET, "use": value_of("net", "outputs", "address")}
+    outputs = {"address": {"value": {"get_attr": ["use", "value"]}}}
+    path = site.create("web", template(parts, outputs=outputs))
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert site.ask("PATCH", other, {"parameters": {"address": "10.0.0.2"}})[0] == 202
+    site.wait_for(other, "UPDATE_COMPLETE")
+    bad = {"type": "OS::Heat::TestResource", "depends_on": "use", "properties": {"fail": True}}
+    order = {"template": template(parts | {"bad": bad}, outputs=outputs)}
+    assert site.ask("PUT", path, order | {"disable_rollback": False})[0] == 202
+    site.wait_for(path, "ROLLBACK_COMPLETE")
+    assert outputs_of(site, path) == {"address": "10.0.0.1"}
+    file = write(tmp_path, template(parts, outputs=outputs))
+    assert differences(steps_of(site, file, "web")["use"]) == {"value": ("10.0.0.1", "10.0.0.2")}

@@ -273,8 +273,8 @@ def create_with_a_failure(site: Site) -> None:
     site.create(of_one())
 
 
-def of_lookup(minimum: int = 0) -> Template:
-    """Machines that are looked up, and a value that follows their number."""
+def of_lookup(minimum: int = 0, *, fails: bool = False) -> Template:
+    """Machines that are looked up, a value that follows their number, and maybe a failure."""
     nodes = {
         "type": "OS::Ironic::NodeLookup",
         "properties": {"resource_class": "pool", "minimum": minimum},
@@ -283,12 +283,20 @@ def of_lookup(minimum: int = 0) -> Template:
         "type": "OS::Heat::Value",
         "properties": {"value": {"get_attr": ["nodes", "count"]}},
     }
-    return machine_sites.template({"nodes": nodes, "count": count}, f"lookup {minimum}")
+    after = {"type": "Test::Thing", "depends_on": "count", "properties": {"fail": fails}}
+    resources = {"nodes": nodes, "count": count, "after": after}
+    return machine_sites.template(resources, f"lookup {minimum} {fails}")
 
 
-def look_up_again(site: Site) -> None:
-    site.machines.add_node(resource_class="pool")
-    site.update(of_lookup(1))
+def look_up_again(*, fails: bool = False) -> Flow:
+    """Machines of which there is one more by now, and one less in use where the update fails."""
+
+    def update(site: Site) -> None:
+        site.machines.add_node(resource_class="pool")
+        site.update(of_lookup(1, fails=fails), rollback=fails)
+
+    ends = "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE"
+    return Flow(update, ends, lambda site: site.create(of_lookup()))
 
 
 def rebuild(site: Site) -> None:
@@ -353,8 +361,8 @@ FLOWS = {
     "give a node back that was prepared": Flow(
         lambda site: site.delete(), "DELETE_COMPLETE", burnt_in_vain
     ),
-    "look nodes up again": Flow(
-        look_up_again, "UPDATE_COMPLETE", lambda site: site.create(of_lookup())),
+    "look nodes up again": look_up_again(),
+    "roll a look-up back": look_up_again(fails=True),
     "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
     "roll out over a group": Flow(
         lambda site: site.update(of_group("http://images/b")),
