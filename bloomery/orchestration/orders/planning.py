@@ -72,6 +72,14 @@ class NodeReads:
             self._nodes[node["uuid"]] = node
         return node
 
+    def note_firmware(self, plan: Plan) -> None:
+        """Note for the basis what the catalogue of firmware would change of each machine."""
+        for key, action in plan:
+            hardware = (action.properties or {}).get("hardware")
+            if isinstance(hardware, Mapping) and hardware.get("catalogue"):
+                text = f"firmware of {key.name}: {action.effect.reason}"
+                self._values[f"firmware of {key.name}"] = text
+
     def capacity(self, plan: Plan, document: Mapping[str, Any]) -> list[Json]:
         """Return the nodes of the classes that a plan needs, or gives back, and what it leaves."""
         if not self._has_service:
@@ -103,6 +111,7 @@ def plan(
     reads = NodeReads(stored.ctx, stored.row.root_uuid)
     existing = _existing_stack(stored, reads, converges=converges)
     planned = foresight.plan(stored.definition, new, existing)
+    reads.note_firmware(planned)
     return planned, step_times.document(stored.ctx, stored.row, planned), reads
 
 

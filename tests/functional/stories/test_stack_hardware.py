@@ -150,3 +150,21 @@ def test_bad_firmware_pauses_at_the_canary_until_a_better_catalogue(floor: Floor
     done = run(site, "stack", "up", template_path, "web", "--yes")
     assert done.exit_code == 0, done.output
     assert floor.bios() == ["2.2"] * COUNT
+
+
+def test_a_saved_plan_is_refused_after_another_catalogue(floor: Floor) -> None:
+    site, saved = floor.site, str(floor.folder / "plan.json")
+    done = run(site, "stack", "up", floor.write(None), "web", "--yes")
+    assert done.exit_code == 0, done.output
+    template_path = floor.write(floor.store("2.1"))
+    for version in ("2.2", "2.1"):
+        done = run(site, "stack", "plan", template_path, "web", "--out", saved)
+        assert done.exit_code == 0, done.output
+        floor.store(version)
+        done = run(site, "stack", "up", "--plan", saved, "--yes")
+        assert (done.exit_code == 0) is (version == "2.1"), done.output
+        if version == "2.2":
+            assert "firmware of workers/" in done.output
+            assert floor.bios() == ["2.0.0"] * COUNT
+            floor.store("2.1")
+    assert floor.bios() == ["2.1"] * COUNT
