@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,7 +12,6 @@ import sqlalchemy as sa
 _MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 
-@functools.lru_cache(maxsize=64)
 def insert_or_update(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
@@ -21,30 +19,17 @@ def insert_or_update(
 
     ``created_at`` stays as it was.
     """
-    kept = [name for name in columns if name not in (key, "created_at")]
-    insert = _insert(dialect, table, columns)
-    if dialect in _MYSQL:
-        changes = {name: insert.inserted[name] for name in kept}
-        return _text(dialect, table, columns, insert.on_duplicate_key_update(changes))
-    changes = {name: insert.excluded[name] for name in kept}
-    upsert = insert.on_conflict_do_update(index_elements=[key], set_=changes)
-    return _text(dialect, table, columns, upsert)
+    updated = tuple(name for name in columns if name not in (key, "created_at"))
+    return _upsert(dialect, table, columns, key, updated)
 
 
-@functools.lru_cache(maxsize=64)
 def insert_missing(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
     """Return the INSERT of ``columns`` that keeps an existing row with this unique ``key``."""
-    insert = _insert(dialect, table, columns)
-    if dialect in _MYSQL:
-        upsert = insert.on_duplicate_key_update({key: insert.inserted[key]})
-    else:
-        upsert = insert.on_conflict_do_nothing(index_elements=[key])
-    return _text(dialect, table, columns, upsert)
+    return _upsert(dialect, table, columns, key, ())
 
 
-@functools.lru_cache(maxsize=64)
 def insert_or_renew(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str
 ) -> sa.TextClause:
@@ -52,31 +37,33 @@ def insert_or_renew(
 
     A concurrent deletion of old rows waits for it, and then keeps the row.
     """
-    insert = _insert(dialect, table, columns)
-    if dialect in _MYSQL:
-        renewed = {"created_at": insert.inserted.created_at}
-        return _text(dialect, table, columns, insert.on_duplicate_key_update(renewed))
-    renewed = {"created_at": insert.excluded.created_at}
-    upsert = insert.on_conflict_do_update(index_elements=[key], set_=renewed)
-    return _text(dialect, table, columns, upsert)
+    return _upsert(dialect, table, columns, key, ("created_at",))
 
 
-def _insert(dialect: str, table: sa.Table, columns: tuple[str, ...]) -> Any:
-    values: dict[str, Any] = {name: sa.bindparam(name) for name in columns}
-    return _dialect(dialect).insert(table).values(values).inline()
-
-
-def _dialect(name: str) -> ModuleType:
-    """Import the dialect in use only: the others would cost time and memory."""
-    return importlib.import_module(f"sqlalchemy.dialects.{'mysql' if name in _MYSQL else name}")
-
-
-def _text(dialect: str, table: sa.Table, columns: tuple[str, ...], upsert: Any) -> sa.TextClause:
+@functools.lru_cache(maxsize=64)
+def _upsert(
+    dialect: str, table: sa.Table, columns: tuple[str, ...], key: str, updated: tuple[str, ...]
+) -> sa.TextClause:
     """Return a statement as text, with the types of its columns.
 
     SQLAlchemy does not cache upserts: their rendering was two fifths of the cost of a small stack.
     """
-    rendered = str(upsert.compile(dialect=_dialect(dialect).dialect(paramstyle="named")))
+    # the dialect in use only: the others would cost time and memory
+    module = importlib.import_module(
+        f"sqlalchemy.dialects.{'mysql' if dialect in _MYSQL else dialect}"
+    )
+    values: dict[str, Any] = {name: sa.bindparam(name) for name in columns}
+    upsert = module.insert(table).values(values).inline()
+    if dialect in _MYSQL:
+        upsert = upsert.on_duplicate_key_update(
+            {name: upsert.inserted[name] for name in updated or (key,)}
+        )
+    elif updated:
+        changes = {name: upsert.excluded[name] for name in updated}
+        upsert = upsert.on_conflict_do_update(index_elements=[key], set_=changes)
+    else:
+        upsert = upsert.on_conflict_do_nothing(index_elements=[key])
+    rendered = str(upsert.compile(dialect=module.dialect(paramstyle="named")))
     types = [sa.bindparam(name, type_=table.c[name].type) for name in columns]
     return sa.text(rendered).bindparams(*types)
 
