@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -20,6 +21,7 @@ from bloomery.model.rules import nodes as node_rules
 from bloomery.model.rules.attributes import Checker
 
 Json = dict[str, Any]
+Change = Callable[..., None]  # of ``paths``: puts a value below a holder, extends or removes it
 LOG = logging.getLogger(__name__)
 
 _MOST_BYTES: Final = 1 << 20  # of a changed field as JSON
@@ -48,22 +50,8 @@ def _log(draft: Draft, msg: str, level: str = "info") -> None:
 # ------------------------------------------------------------------------------------ of the node
 
 
-def _set_attribute(draft: Draft, path: str, value: Any) -> None:
-    _change_node(draft, path, lambda holder, names: paths.put(holder, names, value))
-
-
-def _extend_attribute(draft: Draft, path: str, value: Any, unique: bool = False) -> None:
-    _change_node(
-        draft, path, lambda holder, names: paths.extend(holder, names, value, unique=unique)
-    )
-
-
-def _del_attribute(draft: Draft, path: str) -> None:
-    _change_node(draft, path, paths.remove)
-
-
-def _change_node(draft: Draft, path: str, change: Callable[[Json, list[str]], None]) -> None:
-    changed = _changed("node", draft.node, path, NODE_FIELDS, change)
+def _change_node(change: Change, draft: Draft, path: str, **how: Any) -> None:
+    changed = _changed("node", draft.node, path, NODE_FIELDS, partial(change, **how))
     for name, value in changed.items():
         stored = _default(_NODE_PARTS[name]) if value is None else node_rules.stored(name, value)
         setattr(draft.node, name, stored)
@@ -74,7 +62,7 @@ def _changed(
     record: Any,
     path: str,
     fields: frozenset[str],
-    change: Callable[[Json, list[str]], None],
+    change: Change,
 ) -> Json:
     """Return the changed field that a path leads into, with None for a removed one.
 
@@ -151,49 +139,21 @@ def _remove_trait(draft: Draft, name: str) -> None:
 # ------------------------------------------------------------------------------------ of the data
 
 
-def _set_plugin_data(draft: Draft, path: str, value: Any) -> None:
-    paths.put(draft.plugin_data, paths.parse(path), value)
-
-
-def _extend_plugin_data(draft: Draft, path: str, value: Any, unique: bool = False) -> None:
-    paths.extend(draft.plugin_data, paths.parse(path), value, unique=unique)
-
-
-def _unset_plugin_data(draft: Draft, path: str) -> None:
-    paths.remove(draft.plugin_data, paths.parse(path))
+def _change_plugin_data(change: Change, draft: Draft, path: str, **how: Any) -> None:
+    change(draft.plugin_data, paths.parse(path), **how)
 
 
 # -------------------------------------------------------------------------------------- of a port
 
 
-def _set_port_attribute(draft: Draft, port_id: str, path: str, value: Any) -> None:
-    _change_port(draft, port_id, path, lambda holder, names: paths.put(holder, names, value))
-
-
-def _extend_port_attribute(
-    draft: Draft, port_id: str, path: str, value: Any, unique: bool = False
-) -> None:
-    _change_port(
-        draft,
-        port_id,
-        path,
-        lambda holder, names: paths.extend(holder, names, value, unique=unique),
-    )
-
-
-def _del_port_attribute(draft: Draft, port_id: str, path: str) -> None:
-    _change_port(draft, port_id, path, paths.remove)
-
-
-def _change_port(
-    draft: Draft, port_id: str, path: str, change: Callable[[Json, list[str]], None]
-) -> None:
+def _change_port(change: Change, draft: Draft, port_id: str, path: str, **how: Any) -> None:
     """Change a field of a port, named by its UUID or its address."""
     idents = (port_id, port_id.lower())
     port = next((p for p in draft.all_ports if p.uuid == port_id or p.address in idents), None)
     if port is None:
         raise errors.Invalid(reason=f"the node has no port {port_id[:255]}")
-    for name, value in _changed("port", port, path, PORT_FIELDS, change).items():
+    changed = _changed("port", port, path, PORT_FIELDS, partial(change, **how))
+    for name, value in changed.items():
         stored = _default(_PORT_PARTS[name]) if value is None else _PORTS.cleaned(name, value)
         setattr(port, name, stored)
 
@@ -201,17 +161,17 @@ def _change_port(
 OPERATORS: Final[Mapping[str, Callable[..., None]]] = {
     "fail": _fail,
     "log": _log,
-    "set-attribute": _set_attribute,
-    "extend-attribute": _extend_attribute,
-    "del-attribute": _del_attribute,
+    "set-attribute": partial(_change_node, paths.put),
+    "extend-attribute": partial(_change_node, paths.extend),
+    "del-attribute": partial(_change_node, paths.remove),
     "set-capability": _set_capability,
     "unset-capability": _unset_capability,
     "add-trait": _add_trait,
     "remove-trait": _remove_trait,
-    "set-plugin-data": _set_plugin_data,
-    "extend-plugin-data": _extend_plugin_data,
-    "unset-plugin-data": _unset_plugin_data,
-    "set-port-attribute": _set_port_attribute,
-    "extend-port-attribute": _extend_port_attribute,
-    "del-port-attribute": _del_port_attribute,
+    "set-plugin-data": partial(_change_plugin_data, paths.put),
+    "extend-plugin-data": partial(_change_plugin_data, paths.extend),
+    "unset-plugin-data": partial(_change_plugin_data, paths.remove),
+    "set-port-attribute": partial(_change_port, paths.put),
+    "extend-port-attribute": partial(_change_port, paths.extend),
+    "del-port-attribute": partial(_change_port, paths.remove),
 }

@@ -56,7 +56,7 @@ def put(holder: Any, names: list[str], value: Any) -> None:
         holder = holder[place]
 
 
-def extend(holder: Any, names: list[str], value: Any, *, unique: bool) -> None:
+def extend(holder: Any, names: list[str], value: Any, *, unique: bool = False) -> None:
     """Append to the list at a path, created if missing; ``unique``: unless it is in there."""
     listed = get(holder, names)
     if listed is None:
