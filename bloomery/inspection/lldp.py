@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -67,26 +68,19 @@ def parse(tlvs: Any) -> Json:
     return parsed
 
 
-def _ident_reader(name: str, forms: Mapping[int, str]) -> Callable[[Json, bytes], None]:
-    """Return the reader of a chassis ID or a port ID, whose first byte is its subtype."""
-
-    def read(parsed: Json, value: bytes) -> None:
-        form, content = forms.get(value[0]), value[1:]
-        if form == _MAC and len(content) == 6:
-            parsed.setdefault(name, content.hex(":"))
-        elif form == _ADDRESS:
-            parsed.setdefault(name, str(ipaddress.ip_address(content[1:])))
-        elif form == _TEXT:
-            parsed.setdefault(name, _text(content))
-
-    return read
+def _put(name: str, parse: Callable[[bytes], Any], parsed: Json, content: bytes) -> None:
+    parsed.setdefault(name, parse(content))
 
 
-def _text_reader(name: str) -> Callable[[Json, bytes], None]:
-    def read(parsed: Json, value: bytes) -> None:
-        parsed.setdefault(name, _text(value))
-
-    return read
+def _put_ident(name: str, forms: Mapping[int, str], parsed: Json, value: bytes) -> None:
+    """Parse a chassis ID or a port ID, whose first byte is its subtype."""
+    form, content = forms.get(value[0]), value[1:]
+    if form == _MAC and len(content) == 6:
+        parsed.setdefault(name, content.hex(":"))
+    elif form == _ADDRESS:
+        parsed.setdefault(name, str(ipaddress.ip_address(content[1:])))
+    elif form == _TEXT:
+        parsed.setdefault(name, _text(content))
 
 
 def _text(content: bytes) -> str:
@@ -127,13 +121,6 @@ def _organisation(parsed: Json, value: bytes) -> None:
         reader(parsed, value[4:])
 
 
-def _number_reader(name: str) -> Callable[[Json, bytes], None]:
-    def read(parsed: Json, content: bytes) -> None:
-        parsed.setdefault(name, _number(content))
-
-    return read
-
-
 def _protocol_vlan(parsed: Json, content: bytes) -> None:
     vlan = _number(content[1:])
     parsed.setdefault("switch_port_protocol_vlan_support", bool(content[0] & 2))
@@ -171,22 +158,22 @@ def _physical(parsed: Json, content: bytes) -> None:
 
 
 _OF_ORGANISATIONS: Final[Mapping[tuple[bytes, int], Callable[[Json, bytes], None]]] = {
-    (_DOT1, 1): _number_reader("switch_port_untagged_vlan_id"),
+    (_DOT1, 1): partial(_put, "switch_port_untagged_vlan_id", _number),
     (_DOT1, 2): _protocol_vlan,
     (_DOT1, 3): _vlan,
     (_DOT1, 4): _protocol,
-    (_DOT1, 6): _number_reader("switch_port_management_vlan_id"),
+    (_DOT1, 6): partial(_put, "switch_port_management_vlan_id", _number),
     (_DOT1, 7): _link_aggregation,
     (_DOT3, 1): _physical,
     (_DOT3, 3): _link_aggregation,
-    (_DOT3, 4): _number_reader("switch_port_mtu"),
+    (_DOT3, 4): partial(_put, "switch_port_mtu", _number),
 }
 _READERS: Final[Mapping[int, Callable[[Json, bytes], None]]] = {
-    1: _ident_reader("switch_chassis_id", _CHASSIS_FORMS),
-    2: _ident_reader("switch_port_id", _PORT_FORMS),
-    4: _text_reader("switch_port_description"),
-    5: _text_reader("switch_system_name"),
-    6: _text_reader("switch_system_description"),
+    1: partial(_put_ident, "switch_chassis_id", _CHASSIS_FORMS),
+    2: partial(_put_ident, "switch_port_id", _PORT_FORMS),
+    4: partial(_put, "switch_port_description", _text),
+    5: partial(_put, "switch_system_name", _text),
+    6: partial(_put, "switch_system_description", _text),
     7: _capabilities,
     8: _management,
     127: _organisation,
