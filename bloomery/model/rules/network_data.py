@@ -36,40 +36,31 @@ _TEXT: Final = {"type": "string"}
 # ----------------------------------------------------------------------------- forms of values
 
 
-def _is_address(version: int | None) -> Callable[[str], bool]:
-    """Return the check of an address of this version (None: any); v6 may have its length."""
-
-    def check(text: str) -> bool:
-        try:
-            address = ipaddress.ip_interface(text).ip
-        except ValueError:
-            return False
-        return version in (None, address.version) and ("/" not in text or address.version == 6)
-
-    return check
+def _is_address(version: int | None, text: str) -> bool:
+    """Is it an address of this version (None: any)?  That of v6 may have its length."""
+    try:
+        address = ipaddress.ip_interface(text).ip
+    except ValueError:
+        return False
+    return version in (None, address.version) and ("/" not in text or address.version == 6)
 
 
-def _is_netmask(version: int) -> Callable[[str], bool]:
-    """Return the check of a netmask in the form of an address."""
-
-    def check(text: str) -> bool:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            return False
-        bits = f"{int(address):0{address.max_prefixlen}b}"
-        return address.version == version and "01" not in bits
-
-    return check
+def _is_netmask(version: int, text: str) -> bool:
+    """Is it a netmask in the form of an address?"""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return address.version == version and "01" not in f"{int(address):0{address.max_prefixlen}b}"
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "MAC address": lambda text: _MAC.fullmatch(text) is not None,
-    "IP address": _is_address(None),
-    "IPv4 address": _is_address(4),
-    "IPv6 address": _is_address(6),
-    "IPv4 netmask": _is_netmask(4),
-    "IPv6 netmask": _is_netmask(6),
+    "IP address": functools.partial(_is_address, None),
+    "IPv4 address": functools.partial(_is_address, 4),
+    "IPv6 address": functools.partial(_is_address, 6),
+    "IPv4 netmask": functools.partial(_is_netmask, 4),
+    "IPv6 netmask": functools.partial(_is_netmask, 6),
 }
 
 
