@@ -12,6 +12,7 @@ import sqlalchemy as sa
 _MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 
+@functools.lru_cache(maxsize=64)
 def insert_or_update(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
@@ -23,6 +24,7 @@ def insert_or_update(
     return _upsert(dialect, table, columns, key, updated)
 
 
+@functools.lru_cache(maxsize=64)
 def insert_missing(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str = "uuid"
 ) -> sa.TextClause:
@@ -30,6 +32,7 @@ def insert_missing(
     return _upsert(dialect, table, columns, key, ())
 
 
+@functools.lru_cache(maxsize=64)
 def insert_or_renew(
     dialect: str, table: sa.Table, columns: tuple[str, ...], *, key: str
 ) -> sa.TextClause:
@@ -40,7 +43,6 @@ def insert_or_renew(
     return _upsert(dialect, table, columns, key, ("created_at",))
 
 
-@functools.lru_cache(maxsize=64)
 def _upsert(
     dialect: str, table: sa.Table, columns: tuple[str, ...], key: str, updated: tuple[str, ...]
 ) -> sa.TextClause:
