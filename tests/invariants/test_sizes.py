@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_830,  # values from outside, agents of servers
-    "lines of the tests": 153_647,  # values from outside, agents of servers
+    "lines of the product": 133_838,  # values from outside, agents of servers
+    "lines of the tests": 153_668,  # values from outside, agents of servers
     "lines of bloomery": 3881,  # drains of machines
     "lines of bloomery/api": 9044,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_887,  # the activity of a site; act, import and parts of stacks
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_610,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_618,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3734,  # drains of machines
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines

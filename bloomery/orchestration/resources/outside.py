@@ -28,6 +28,10 @@ class NodeLookup(Lookup):
                                  update_allowed=True),
         "traits": Schema(Type.LIST, "The traits that each node has.",
                          schema=Schema(Type.STRING), update_allowed=True),
+        "candidate_nodes": Schema(
+            Type.LIST, "The nodes to look among, by UUID or name; all by default.",
+            schema=Schema(Type.STRING), update_allowed=True,
+        ),
         "filters": Schema(
             Type.MAP, "Filters of the list of nodes, by field.", update_allowed=True, schema={
                 name: Schema(kind, f"The {name} of the nodes.",
@@ -67,11 +71,13 @@ class NodeLookup(Lookup):
             raise errors.NotFound(reason="cannot look up nodes: no bare-metal service is here")
         filters = {**(properties["filters"] or {}), "resource_class": properties["resource_class"]}
         wanted = {*(properties["traits"] or ())}
+        idents = properties["candidate_nodes"]
         listed = machines.list_nodes({k: v for k, v in filters.items() if v is not None})
         nodes = [
             {"uuid": each["uuid"], "name": each["name"] or each["uuid"], "free": each["is_free"],
              "resource_class": each["resource_class"], "traits": [*each["traits"]]}
             for each in listed if wanted <= {*each["traits"]}
+            and (idents is None or each["uuid"] in idents or each["name"] in idents)
         ]  # fmt: skip
         nodes.sort(key=lambda node: (node["name"], node["uuid"]))
         if len(nodes) < properties["minimum"]:
@@ -81,7 +87,9 @@ class NodeLookup(Lookup):
         if properties["addresses"]:
             for node in nodes:
                 ports, _groups = machines.list_ports(node["uuid"])
-                addresses[node["name"]] = sorted(port["address"] for port in ports)
+                addresses[node["name"]] = sorted(
+                    port["address"] for port in ports if port["address"]
+                )
         return {"nodes": nodes, "addresses": addresses}, ()
 
     @classmethod

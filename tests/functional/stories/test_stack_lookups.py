@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.orchestration.test_machines import enrol, ironic, node_of, why_of
+from tests.functional.orchestration.test_machines import IMAGE, enrol, ironic, node_of, why_of
 from tests.functional.stories.test_stack_revisions import run
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
@@ -100,6 +100,27 @@ def test_nodes_are_looked_up_by_class_traits_and_filters(
     assert (refused["action"], refused["reason"]) == (
         "refuse", "cannot use nodes: 1 node fits, and minimum is 2",
     )  # fmt: skip
+
+
+def test_the_addresses_of_the_machine_of_an_instance(site: Orchestration, tmp_path: Path) -> None:
+    """The node that a resource runs on is known to the plan once it runs."""
+    enrol(site, "n1", ports=[{"address": "52:54:00:00:00:01"}])
+    enrol(site, "n2", ports=[{"address": "52:54:00:00:00:02"}])
+    machine = {"type": "OS::Ironic::Instance", "properties": {"node": "n2", "image": IMAGE}}
+    properties = {"candidate_nodes": [{"get_resource": "machine"}], "addresses": True}
+    where = {"type": "OS::Ironic::NodeLookup", "properties": properties}
+    outputs = {"addresses": {"value": {"get_attr": ["where", "addresses"]}}}
+    contents = template({"machine": machine, "where": where}, outputs=outputs)
+    file = write(tmp_path, contents)
+    assert differences(steps_of(site, file, "web")["where"]) == {}  # not known yet
+    path = site.create("web", contents)
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert outputs_of(site, path) == {"addresses": {"n2": ["52:54:00:00:00:02"]}}
+    assert steps_of(site, file, "web") == {}
+    port = {"node_uuid": node_of(site, "n2")["uuid"], "address": "52:54:00:00:00:03"}
+    assert ironic(site, "POST", "/v1/ports", port)[0] == 201
+    [(name, step)] = steps_of(site, file, "web").items()
+    assert (name, step["action"], step["certain"]) == ("where", "patch", True)
 
 
 def test_the_plan_of_an_update_reads_the_nodes_again(site: Orchestration, tmp_path: Path) -> None:
