@@ -140,10 +140,8 @@ def list_machines(service: cloud.Cloud, stack: Json, paths: Sequence[str]) -> di
         if (mark.get("stack_id"), mark.get("resource")) == place:
             machines[uuid] = {"resource": path, "node": label, "error": None}
         elif row["resource_type"] == INSTANCE:
-            error = (
-                "it is not this resource's any more" if node else "it is not there, or not yours"
-            )
-            machines[uuid] = {"resource": path, "node": label, "error": error}
+            why = "this resource's any more" if node else "there, or you may not see it"
+            machines[uuid] = {"resource": path, "node": label, "error": f"it is not {why}"}
     for wanted in paths:
         if not any(_is_within(path, [wanted]) for path in places):
             raise click.ClickException(f"stack {name} has no resource {wanted}")
