@@ -96,6 +96,7 @@ def test_a_machine_is_replaced_or_rebuilt_by_its_button_past_the_checks(
     before = node_of(careful)
     page.open(stack)
     page.click("web, create complete")
+    page.see("bloomery stack act web reboot --resource web")
     page.click(BUTTONS[action])
     page.see("Refused by the operator's checks", "dialog")
     page.see("1 of 1 machines would lose their data", "dialog")
