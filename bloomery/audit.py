@@ -238,8 +238,24 @@ def orders(paths: Iterable[Path]) -> list[Json]:
 
     Refused logins are among them, without user.  Raises OSError.
     """
+    return _orders(line for _place, line in _lines(paths))
+
+
+def newest(path: Path, most_bytes: int = 1 << 21) -> tuple[list[Json], bool]:
+    """Return the orders at the end of FILE, newest first, and whether these are all.
+
+    Raises OSError.  1 MiB has about 2000 orders.
+    """
+    with path.open("rb") as file:
+        begin = max(file.seek(0, os.SEEK_END) - most_bytes, 0)
+        file.seek(begin)
+        lines = file.read(most_bytes).splitlines()
+    return _orders(lines[bool(begin) :])[::-1], not begin  # the first line may be half of one
+
+
+def _orders(lines: Iterable[bytes]) -> list[Json]:
     by_request: dict[str, Json] = {}
-    for _place, line in _lines(paths):
+    for line in lines:
         record = _parsed(line) or {}
         if record.get("kind") == "answered":
             by_request.get(record["request_id"], {})["status"] = record["status"]

@@ -463,6 +463,15 @@ _ACTIVITY_OF_SITE: Final = {
     "steps": _array(_object(_TIMES, *_TIMES)),
 }  # fmt: skip
 _ACTIVITY: Final = _object(_ACTIVITY_OF_SITE, *_ACTIVITY_OF_SITE)
+_ORDER: Final = dict.fromkeys(
+    ("at", "user", "user_name", "project", "address", "method", "path", "target", "request_id"),
+    TEXT_OR_NULL,
+) | {"nodes": _ANY, "fields": _ANY, "status": {"type": ["integer", "null"]}}
+_RECORD: Final = {
+    "host": TEXT, "is_recorded": BOOLEAN, "is_whole": BOOLEAN,
+    "orders": _array(_object(_ORDER, *_ORDER)),
+}  # fmt: skip
+_AUDIT: Final = _object(_RECORD, *_RECORD)
 _ME: Final = _object(
     {
         "auth_strategy": TEXT,
@@ -563,6 +572,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     ),
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/activity": _ACTIVITY,
+    "/ext/v1/audit": _AUDIT,
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/status": _STATUS,
     "/ext/v1/nodes": _NODE_ROWS,

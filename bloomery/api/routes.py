@@ -498,6 +498,7 @@ ENDPOINTS: Final = (
         "GET", "/ext/v1/activity", site.describe_activity, "baremetal:node:list",
         query=site.ACTIVITY,
     ),
+    Endpoint("GET", "/ext/v1/audit", site.list_orders, status.AUDIT_RULE, query=site.AUDIT),
     Endpoint("GET", "/ext/v1/me", site.describe_caller, "baremetal:caller:get"),
     Endpoint("GET", "/ext/v1/states", site.describe_states, ANYBODY),
     Endpoint("GET", "/ext/v1/session", site.describe_login, ANYBODY),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 import bloomery
-from bloomery import errors
+from bloomery import audit, errors
 from bloomery.db import event_cursors, schema, stacks, steps, webhooks
 from bloomery.operations import conductors, policy
 from bloomery.operations.context import Context, Services
@@ -18,6 +20,11 @@ from bloomery.rpc import ring
 Json = dict[str, Any]
 
 RULE: Final = "baremetal:conductor:get"
+AUDIT_RULE: Final = "baremetal:audit:list"
+ORDER: Final = (
+    "at", "user", "user_name", "project", "address", "method", "path", "target", "nodes", "fields",
+    "status", "request_id",
+)  # fmt: skip
 
 
 def describe(ctx: Context) -> Json:
@@ -47,6 +54,32 @@ def describe(ctx: Context) -> Json:
             "connections_limit": None if pool is None else pool.most,
         },
         "message_broker_connected": ctx.services.rpc.is_connected,
+    }
+
+
+def list_orders(ctx: Context, limit: int) -> Json:
+    """Return the newest orders of the record that this host keeps, newest first.
+
+    ``is_whole``: these are all in its file.  Raises Forbidden, Unavailable.
+    """
+    policy.authorize(ctx, AUDIT_RULE)
+    conf, orders, is_whole = ctx.services.conf, list[Json](), True
+    if conf.audit.file:
+        try:
+            orders, is_whole = audit.newest(Path(conf.audit.file))
+        except FileNotFoundError:
+            pass  # nothing was ordered since it was moved away
+        except OSError as exc:
+            raise errors.Unavailable(
+                reason=f"cannot read [audit]file: {exc.strerror}", log=conf.audit.file
+            ) from exc
+    # A body that was refused may name what UTF-8 cannot hold.
+    text = json.dumps(orders[:limit], ensure_ascii=False).encode(errors="replace")
+    return {
+        "host": str(conf.default.host),
+        "is_recorded": bool(conf.audit.file),
+        "is_whole": is_whole and len(orders) <= limit,
+        "orders": [{name: order.get(name) for name in ORDER} for order in json.loads(text)],
     }
 
 

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_836,  # values from outside, agents of servers
-    "lines of the tests": 153_758,  # values from outside, agents of servers
-    "lines of bloomery": 3881,  # drains of machines
-    "lines of bloomery/api": 9044,  # values from outside, agents of servers
+    "lines of the product": 133_906,  # values from outside, agents of servers
+    "lines of the tests": 153_844,  # values from outside, agents of servers
+    "lines of bloomery": 3897,  # drains of machines
+    "lines of bloomery/api": 9064,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_885,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4579,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5945,  # the activity of a site
+    "lines of bloomery/operations": 5979,  # the activity of a site
     "lines of bloomery/orchestration": 494,  # values from outside, agents of servers
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3421,  # values from outside, agents of servers
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 785,  # makers of TPMs
-    "functions": 8600,  # values from outside, agents of servers
+    "functions": 8604,  # values from outside, agents of servers
     "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
     "one-caller helpers": 582,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before

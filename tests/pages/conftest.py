@@ -63,7 +63,14 @@ def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
     events, first = {"webhook_allow_local": "true"}, free_port()
     console = {"allow_local": "true", "port_range": f"{first}:{first + NODES + 1}"}
     default = {"enabled_console_interfaces": "console-server,fake,no-console"}
-    groups = {"DEFAULT": default, "events": events, "conductor": conductor, "console": console}
+    audit = {"file": "audit.jsonl"}
+    groups = {
+        "DEFAULT": default,
+        "audit": audit,
+        "events": events,
+        "conductor": conductor,
+        "console": console,
+    }
     with Served(state_dir, **groups) as served:
         served.wait_until_it_answers()
         machines = [

@@ -81,7 +81,7 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     ["/nodes", "/nodes?q=hostile&columns=owner,lessee,rack,slot,resource_class,cause",
      "/nodes/{node}", "/nodes/{node}?tab=json", "/nodes/{node}?tab=hardware",
      "/nodes/{node}?tab=events", "/events",
-     "/webhooks", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
+     "/webhooks", "/audit", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
      "{stack}?tab=events", "{stack}?tab=outputs", "{stack}?tab=parameters",
      "{stack}?tab=template", "{stack}/update"],
 )  # fmt: skip

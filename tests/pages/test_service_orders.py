@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from bloomery.cli.client import Client
+from bloomery.cli.client import ApiError, Client
 from tests.kit.clients.browser import browser  # noqa: F401  a fixture
 from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers import web
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
+from tests.pages.conftest import MARKUP
 
 STEP = {"interface": "vendor", "step": "log_passthrough", "args": {}, "order": 1}
 SECRET = f"whsec_{base64.b64encode(b'k' * 32).decode()}"
@@ -70,6 +71,36 @@ def test_a_webhook_is_added_parked_activated_and_deleted(window: Window, api, ma
     assert api.get("/ext/v1/webhooks")["webhooks"] == []
 
 
+HOSTILE = ["web-1", f"{MARKUP}", "\ud800"]
+
+
+def test_who_ordered_what_is_found_and_leads_to_the_machine(window, service, api, make) -> None:
+    node = make("ordered-1")
+    api.put(f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    with pytest.raises(ApiError):
+        api.post("/ext/v1/nodes:act", {"nodes": HOSTILE, "what": MARKUP})
+    window.open("/audit")
+    window.see("Recorded by host", "main")
+    window.fill("Search orders", node)
+    window.see(f"PUT /v1/nodes/{node}/states/provision manage", ".vbody")
+    window.see("202", ".vbody")
+    window.driver.find_element("css selector", ".vbody a").click()
+    window.see("ordered-1", "h1")
+    window.open("/audit?only=1&q=nodes:act")
+    window.see(MARKUP, ".vbody")
+    assert "ordered-1" not in window.text(".vbody")
+
+
+def test_a_service_that_records_nothing_says_so(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
+    with Served(tmp_path / "state") as served:
+        served.wait_until_it_answers()
+        window = Window(browser, served.url or "")
+        window.open("/audit")
+        window.see("No order is recorded: [audit]file is not set.")
+        assert window.complaints() == []
+        browser.get("about:blank")
+
+
 CLOSED = "http://127.0.0.9:9"  # nothing listens there
 
 
@@ -82,7 +113,7 @@ def test_a_bmc_that_does_not_answer_is_found_with_its_machine(window, service, m
     window.see("mute-1", ".vbody")
     window.click("✕ Not answering 1")
     window.see("1 of 5", "main")
-    assert window.driver.current_url.endswith("#/bmcs?silent=1")
+    assert window.driver.current_url.endswith("#/bmcs?only=1")
     window.fill("Search BMCs", "rack-1-u1")
     window.see("No BMC fits the filter.")
     window.fill("Search BMCs", "127.0.0.9 mute")

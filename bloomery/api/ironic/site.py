@@ -46,6 +46,7 @@ EVENTS: Final = {
     "until": Arg(arguments.integer),
 }
 ACTIVITY: Final = {"hours": Arg(arguments.integer, form={"minimum": 1})}
+AUDIT: Final = {"limit": Arg(arguments.count)}
 ONE_OBJECT: Final = (("node", "stack", "object"),)  # at most one of them
 
 
@@ -87,6 +88,14 @@ def describe_site(call: Call) -> Json:
 def describe_fleet(call: Call) -> Json:
     """Count the nodes that the caller may list, by state, class and conductor."""
     return fleet.describe(call.context)
+
+
+def list_orders(call: Call, *, limit: int | None = None) -> Json:
+    """Who ordered what, newest first: the end of the record that the host which answers keeps."""
+    most = call.context.services.conf.api.max_limit
+    if limit is not None and limit < 1:
+        raise errors.Invalid(reason="cannot use limit: it has to be positive")
+    return status.list_orders(call.context, min(limit or most, most))
 
 
 def describe_activity(call: Call, *, hours: int = 24) -> Json:

@@ -4,48 +4,20 @@ import {get, may, put, stacksPath} from './api.js'
 import {ask} from './dialog.js'
 import {copyable, empty, failure, h, plainTable, replace, throttled} from './dom.js'
 import {hrefOf, word} from './filter.js'
-import {setQuery} from './router.js'
 import {kindBadge} from './states.js'
 import {fleet, rowsByBmc} from './store.js'
-import {makeTable} from './table.js'
+import {poll} from './stream.js'
+import {makeFinder, makeTable} from './table.js'
 import {ago, duration, lasting} from './time.js'
 
-const READ_MS = 10000
 const KINDS_OF_STATES = {online: 'ok', draining: 'busy', restarting: 'busy', offline: 'idle', dead: 'failed', silent: 'failed'}
 const state = name => kindBadge(KINDS_OF_STATES[name], name)
 
 const isSilentConductor = each => !each.alive && each.state !== 'offline'
 const isSilentBmc = each => each.left_alone || each.silent_since !== null
 
-// A search and a filter of what does not answer, both in the URL.
-function makeFinder(query, label, draw) {
-  const view = {q: query.get('q') ?? '', silent: query.has('silent')}, count = h('b'), shown = h('span.muted', {role: 'status'})
-  const silent = h('button.chip.k-failed', {'aria-pressed': String(view.silent), onclick: () => change({silent: !view.silent})}, h('span.sign', {ariaHidden: 'true'}, '✕'), 'Not answering ', count)
-  const element = h('div.row.tools', {}, h('input', {type: 'search', value: view.q, ariaLabel: label, placeholder: label, oninput: event => change({q: event.target.value})}), silent, shown)
-  function change(part) {
-    Object.assign(view, part)
-    setQuery({q: view.q, silent: view.silent && '1'})
-    silent.setAttribute('aria-pressed', String(view.silent))
-    draw()
-  }
-  function select(list, isSilent, textOf) {
-    const words = view.q.toLowerCase().split(/\s+/)
-    const selected = list.filter(each => (!view.silent || isSilent(each)) && words.every(text => textOf(each).toLowerCase().includes(text)))
-    count.textContent = list.filter(isSilent).length
-    shown.textContent = `${selected.length.toLocaleString()} of ${list.length.toLocaleString()}`
-    return selected
-  }
-  return {element, select}
-}
-
-function readAgain(read, signal) {
-  const timer = setInterval(() => read().catch(() => {}), READ_MS)
-  signal.addEventListener('abort', () => clearInterval(timer))
-  return read()
-}
-
 export async function page({root, query, signal}) {
-  const conductors = h('div'), engines = h('div'), finder = makeFinder(query, 'Search conductors', () => draw())
+  const conductors = h('div'), engines = h('div'), finder = makeFinder(query, 'Search conductors', 'Not answering', () => draw())
   let list = [], nodes = new Map()
   replace(root, h('h1', {}, 'Conductors'), finder.element, conductors, h('h2', {}, 'Engines of stacks'), engines)
 
@@ -78,7 +50,7 @@ export async function page({root, query, signal}) {
       ago(`${each.updated_at ?? each.created_at}Z`), ago(`${each.created_at}Z`)]), empty('No engine has started yet.', 'bloomery engine')))
   }
 
-  await readAgain(read, signal)
+  await poll(read, signal)
 }
 
 // ------------------------------------------------------------------------------------ BMCs
@@ -98,7 +70,7 @@ const COLUMNS = [
 const NARROW = ['address', 'state', 'machines']
 
 export async function bmcsPage({root, query, signal}) {
-  const troubles = h('div'), note = h('div'), finder = makeFinder(query, 'Search BMCs', () => draw())
+  const troubles = h('div'), note = h('div'), finder = makeFinder(query, 'Search BMCs', 'Not answering', () => draw())
   const narrow = matchMedia('(max-width: 640px)'), columns = () => COLUMNS.filter(({key}) => !narrow.matches || NARROW.includes(key))
   const table = makeTable({label: 'BMCs', columns: columns(), keyOf: each => `${each.host} ${each.address}`})
   let list = []
@@ -122,7 +94,7 @@ export async function bmcsPage({root, query, signal}) {
 
   narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   fleet.addEventListener('change', throttled(() => table.redraw(), signal), {signal})
-  await readAgain(read, signal)
+  await poll(read, signal)
 }
 
 // Those that need a look come first: left alone, silent, refused, slow.

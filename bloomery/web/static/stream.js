@@ -7,6 +7,7 @@ import {throttled} from './dom.js'
 
 const SILENCE_MS = 40000  // the service sends a comment every 15 s
 const HIDDEN_MS = 60000  // a window out of sight gives its connection back: a browser has six for a host
+const POLL_MS = 10000
 const PAUSES_MS = [500, 1000, 2000, 5000]
 
 export const stream = new EventTarget()
@@ -93,4 +94,11 @@ export function keepCurrent(read, {fits, gone, signal}) {
   stream.addEventListener('event', ({detail}) => { if (fits(detail)) again() }, {signal})
   stream.addEventListener('state', ({detail}) => { if (detail.state === 'live') again() }, {signal})
   return again
+}
+
+// Call `read` now and every few seconds, for what has no events.
+export function poll(read, signal) {
+  const timer = setInterval(() => read().catch(() => {}), POLL_MS)
+  signal.addEventListener('abort', () => clearInterval(timer))
+  return read()
 }

@@ -4,6 +4,7 @@
 //   table.show(rows)
 
 import {h, replace} from './dom.js'
+import {setQuery} from './router.js'
 
 const SPARE = 6  // rows above and below those in sight
 
@@ -72,4 +73,25 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
     redraw() { kept = new Map(); draw() },
     scrollTo(index) { scroller.scrollTop = index * rowHeight },
   }
+}
+
+// A search and a filter of those that need a look, both in the URL.
+export function makeFinder(query, label, filter, draw) {
+  const view = {q: query.get('q') ?? '', only: query.has('only')}, count = h('b'), shown = h('span.muted', {role: 'status'})
+  const chip = h('button.chip.k-failed', {'aria-pressed': String(view.only), onclick: () => change({only: !view.only})}, h('span.sign', {ariaHidden: 'true'}, '✕'), `${filter} `, count)
+  const element = h('div.row.tools', {}, h('input', {type: 'search', value: view.q, ariaLabel: label, placeholder: label, oninput: event => change({q: event.target.value})}), chip, shown)
+  function change(part) {
+    Object.assign(view, part)
+    setQuery({q: view.q, only: view.only && '1'})
+    chip.setAttribute('aria-pressed', String(view.only))
+    draw()
+  }
+  function select(list, needsLook, textOf) {
+    const words = view.q.toLowerCase().split(/\s+/)
+    const selected = list.filter(each => (!view.only || needsLook(each)) && words.every(text => textOf(each).toLowerCase().includes(text)))
+    count.textContent = list.filter(needsLook).length
+    shown.textContent = `${selected.length.toLocaleString()} of ${list.length.toLocaleString()}`
+    return selected
+  }
+  return {element, select}
 }

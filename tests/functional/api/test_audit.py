@@ -17,6 +17,7 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.notifications import Audit
 from bloomery.http_server.wsgi import REQUEST_ID_HEADERS
+from tests.fakes.client import Client
 from tests.functional.api.test_auth import basic, line
 from tests.kit.servers.orchestration import template
 from tests.kit.servers.served import Served
@@ -81,6 +82,52 @@ def test_refusals_are_recorded_and_reads_are_not(api, path):
     assert last(path)["status"] == 400
     api.post(f"/v1/heartbeat/{UUID}", {}, headers=ANN)
     assert last(path)["path"] == "/v1/nodes"
+
+
+AUDIT = "/ext/v1/audit"
+
+
+def test_the_newest_orders_are_listed_with_their_answers(api, path):
+    none = api.get(AUDIT, headers=ANN).json
+    assert (none["orders"], none["is_recorded"], none["is_whole"]) == ([], True, True)
+    for name in ("web-1", "web-2"):
+        api.post("/v1/nodes", {"driver": "fake-hardware", "name": name}, headers=ANN)
+    api.put("/v1/nodes/web-1/states/provision", {"target": "manage"}, headers=ANN)
+    api.delete("/v1/nodes/web-2")
+    listed = api.get(AUDIT, headers=ANN).json["orders"]
+    assert [(each["user"], each["method"], each["status"]) for each in listed] == [
+        (None, "DELETE", 401), ("ann", "PUT", 202), ("ann", "POST", 201), ("ann", "POST", 201),
+    ]  # fmt: skip
+    assert listed[1]["target"] == "manage"
+    assert "hash" not in listed[0]
+    two = api.get(f"{AUDIT}?limit=2", headers=ANN).json
+    assert (two["orders"], two["is_whole"]) == (listed[:2], False)
+    assert api.get(f"{AUDIT}?limit=0", headers=ANN).status == 400
+    assert api.get(AUDIT).status == 401
+
+
+def test_names_that_are_no_text_are_listed(api):
+    api.post("/ext/v1/nodes:act", raw=b'{"nodes": ["a\\ud800", "b"]}', headers=ANN)
+    assert api.get(AUDIT, headers=ANN).json["orders"][0]["nodes"] == ["a?", "b"]
+
+
+def test_of_a_long_record_the_end_is_read(path, monkeypatch):
+    trail = audit.Trail(path)
+    for number in range(50):
+        trail.add("asked", {"request_id": f"req-{number}", "method": "PUT"})
+    trail.add("answered", {"request_id": "req-49", "status": 202})
+    orders, is_whole = audit.newest(path, most_bytes=path.stat().st_size // 2)
+    assert not is_whole
+    assert 10 < len(orders) < 30
+    assert [each["request_id"] for each in orders[:2]] == ["req-49", "req-48"]
+    assert [each["status"] for each in orders[:2]] == [202, None]
+    assert audit.newest(path)[1]
+
+
+def test_a_site_without_a_record_says_so(world):
+    site = replace(world.site, conf=replace(world.site.conf, audit=Audit()))
+    answer = Client(app.make_app(site)).get(AUDIT, headers=ANN).json
+    assert (answer["orders"], answer["is_recorded"]) == ([], False)
 
 
 def test_what_cannot_be_recorded_is_not_done(api, path, tmp_path):

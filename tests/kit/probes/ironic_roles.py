@@ -122,6 +122,7 @@ TABLE: Final = {
     "baremetal:volume:view_target_properties": "Sr Ss Oa La Xa",
     "baremetal:conductor:get": "Sr Ss",
     "baremetal:bmc:list": "Sr Ss",
+    "baremetal:audit:list": "Sr Ss",
     "baremetal:conductor:drain": "Sa",
     "baremetal:allocation:get": "Sr Ss Or",
     "baremetal:allocation:list": "Sr Ss Or Lr Xr",

@@ -1,0 +1,52 @@
+// Who ordered what: the end of the record that the host which answers keeps.
+
+import {get} from './api.js'
+import {empty, h, replace} from './dom.js'
+import {kindBadge} from './states.js'
+import {poll} from './stream.js'
+import {makeFinder, makeTable} from './table.js'
+import {ago} from './time.js'
+
+const NODE = /\/v1\/nodes\/([^/:]+)/
+const isRefused = ({status}) => status >= 400
+const narrow = matchMedia('(max-width: 640px)')
+
+const COLUMNS = [
+  {key: 'at', label: 'When', width: '6.5rem', cell: each => ago(each.at)},
+  {key: 'user', label: 'User', width: 'minmax(0, .8fr)', cell: each => h('span.clip', {title: each.project ? `project ${each.project}` : ''}, each.user_name ?? each.user ?? 'no login')},
+  {key: 'order', label: 'Order', width: 'minmax(0, 2fr)', cell: each => h('span.clip', {title: each.request_id}, h('code', {}, `${each.method} ${each.path}`), each.target && ` ${each.target}`)},
+  {key: 'answer', label: 'Answer', width: '6.5rem', cell: each => each.status === null ? kindBadge('busy', 'none', 'It is carried out, or its process ended') : kindBadge(isRefused(each) ? 'failed' : 'ok', each.status)},
+  {key: 'nodes', label: 'Machines', width: 'minmax(0, .9fr)', cell: machines},
+  {key: 'fields', label: 'Fields', width: 'minmax(0, 1fr)', cell: each => h('span.clip', {title: each.fields?.join(', ') ?? ''}, each.fields?.join(', ') ?? '–')},
+  {key: 'address', label: 'Address', width: 'minmax(0, .7fr)'},
+]
+
+function machines({path, nodes}) {
+  const names = nodes ?? (NODE.test(path) ? [NODE.exec(path)[1]] : [])
+  return names.length ? h('span.clip', {title: names.join(', ')}, names.map((name, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${encodeURIComponent(name.toWellFormed())}`}, name)])) : '–'
+}
+
+export async function page({root, query, signal}) {
+  const note = h('div'), about = h('p.muted'), finder = makeFinder(query, 'Search orders', 'Refused', () => draw())
+  const columns = () => COLUMNS.filter(({key}) => !narrow.matches || ['at', 'user', 'order'].includes(key))
+  const table = makeTable({label: 'Orders', columns: columns(), keyOf: each => each.request_id})
+  let answer = {orders: []}
+  replace(root, h('h1', {}, 'Audit'), about, finder.element, note, table.element)
+
+  async function read() {
+    answer = await get('ext/v1/audit?limit=1000', signal)
+    replace(about, answer.is_recorded && `Recorded by host ${answer.host}${answer.is_whole ? '' : '; its file has older orders'}. Other hosts keep files of their own.`)
+    draw()
+  }
+
+  function draw() {
+    const shown = finder.select(answer.orders, isRefused, each => JSON.stringify(each))
+    table.show(shown)
+    table.element.hidden = !shown.length
+    replace(note, !shown.length && (!answer.is_recorded ? empty('No order is recorded: [audit]file is not set. With it, each order is on the disk before it is carried out:', 'OS_AUDIT__FILE=audit.jsonl bloomery serve')
+      : empty(answer.orders.length ? 'No order fits the filter.' : 'No order is recorded yet.')))
+  }
+
+  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
+  await poll(read, signal)
+}
