@@ -325,6 +325,7 @@ DELL: Final = Model(
     about="Dell iDRAC: long names, media at the system, a drive that is a 404, jobs, own services.",
     machine={
         "idrac": True,
+        "bmc_firmware": "7.10.30.00",
         "log_of": "Managers",
         "resets": ("On", "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown",
                    "PushPowerButton", "Nmi", "PowerCycle"),
@@ -352,7 +353,7 @@ DELL: Final = Model(
         f"{_DELL_SYSTEM}/Bios": {"AttributeRegistry": "BiosAttributeRegistry.v1_0_3"},
         "/Registries/BiosAttributeRegistry.v1_0_0": {"Registry": "BiosAttributeRegistry.v1_0_3"},
         _DELL_MANAGER: {
-            "Model": "16G Monolithic", "FirmwareVersion": "7.10.30.00", "VirtualMedia": None,
+            "Model": "16G Monolithic", "VirtualMedia": None,
             "Links": {"Oem": {"Dell": {
                 "DellAttributes": [
                     ref(f"{_DELL_OEM}/DellAttributes/{name}") for name in (

@@ -54,7 +54,8 @@ class Spec:
     machine with them has no boot override.  ``order_settings``: what its Boot shows and takes.
     ``forgets_boot``: a power on loses the override before the firmware has read it.
     ``log_of``: the resource with the log services, Systems or Managers.  ``sets_clock``: its BMC
-    takes a time.  ``keeps_images``: an update keeps the former firmware of BMC and BIOS.
+    takes a time.  ``bmc_firmware``: its version.  ``keeps_images``: an update keeps the former
+    firmware of BMC and BIOS.
     ``restarts_for_image``: its BMC restarts by itself for another image of its own.
     ``detectors``: leak detectors of its chassis, by their Id.  ``shelves``: power shelves that its
     BMC shows.
@@ -80,6 +81,7 @@ class Spec:
     media: tuple[tuple[str, tuple[str, ...]], ...] = (("Cd", ("CD", "DVD")),)
     media_by_patch: bool = False
     idrac: bool = False
+    bmc_firmware: str = "1.0.0"
     forgets_mode: bool = False
     wants_triple: bool = False
     order: tuple[tuple[str, str], ...] = ()
@@ -134,7 +136,7 @@ class System:
         self.leaks = dict.fromkeys(spec.detectors, "OK")  # what each leak detector says
         self.led, self.asset = "Off", ""
         self.drive_leds: dict[str, str] = {}  # by number; missing: Off
-        self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0", "NIC": "3.0.0"}
+        self.firmware = {"BMC": spec.bmc_firmware, "BIOS": "2.0.0", "NIC": "3.0.0"}
         self.firmware_next: dict[str, str] = {}
         self.firmware_kept: dict[str, str] = {}  # of the slot that is not active
         self.firmware_slots = dict.fromkeys(self.firmware, "A")  # the active ones

@@ -262,8 +262,8 @@ class _Update:
     def _ask(self) -> Outcome | None:
         """Order the update, unless an earlier order has started or succeeded."""
         now = self._now
-        if (image := now.get("image")) is not None:
-            owner, path, _version = image
+        owner, path, _version = now.get("image") or ("", str(self._entry.get("url")), None)
+        if owner:
             self._access.change(
                 self._task, lambda system: firmware_images.activate(system, owner, path),
                 repeatable=True,
@@ -288,11 +288,10 @@ class _Update:
                 return None
         now["orders"] += 1
         self._task.save()
-        url = self._entry["url"]
         try:
             monitor = self._access.change(
-                self._task, lambda system: _simple_update(system, url),
-                secrets=secrets.in_address(url),
+                self._task, lambda system: _simple_update(system, path),
+                secrets=secrets.in_address(path),
             )  # fmt: skip
         except errors.BmcRefused as no:
             if not isinstance(no, errors.BmcFailed) or now["orders"] >= _MOST_ORDERS:
@@ -379,7 +378,7 @@ class _Update:
     def _restarts_bmc(self) -> bool:
         """Restart a BMC once that has another image for its next start, and does not by itself."""
         now = self._now
-        is_bmc = "image" in now and self._component == "bmc"
+        is_bmc = "image" in now and bool(now["image"][0]) and self._component == "bmc"
         if not is_bmc or now.get("bmc_restarted") or not _is_past(now["starts_by"]):
             return False
         now.update(bmc_restarted=True, settles_by=None)
@@ -519,13 +518,16 @@ def _action(system: Any) -> Json:
 
 
 def _simple_update(system: Any, url: str) -> str | None:
-    """Order an update; return the path of its task.  Raises InvalidParameterValue."""
+    """Order an update; return the path of its task.  Raises InvalidParameterValue.
+
+    ``url``: also the path of an image that the BMC has.
+    """
     import sushy
 
     action = _action(system)
     payload: Json = {"ImageURI": url}
     protocols = action.get("TransferProtocol@Redfish.AllowableValues")
-    if protocols:
+    if protocols and not url.startswith("/"):
         payload["TransferProtocol"] = url.partition(":")[0].upper()
         if payload["TransferProtocol"] not in protocols:
             raise errors.InvalidParameterValue(

@@ -1,7 +1,9 @@
 """Firmware images that a BMC keeps beside the active one, to return to.
 
 Source: DMTF DSP2046, Manager 1.6 and Bios 1.1, Links: SoftwareImages has the images of ``bmc`` or
-``bios``, and a link that is written to ActiveSoftwareImage chooses the one of the next start.
+``bios``, and a link that is written to ActiveSoftwareImage chooses the one of the next start.  An
+iDRAC has the former images in its inventory, and takes the path of one as that of an update
+(Dell's iDRAC-Redfish-Scripting, DeviceFirmwareRollbackREDFISH).
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from bloomery import errors
 from bloomery.drivers.redfish import reading
 
 COMPONENTS: Final = ("bios", "bmc")
+_DELL: Final = {"bios": "Previous-159-", "bmc": "Previous-25227-"}  # 159, 25227: of its catalogue
 _RESET: Final = "#Manager.Reset"
 _RESETS: Final = ("GracefulRestart", "ForceRestart")
 
 
 class Image(NamedTuple):
-    """``owner``: the path of the document whose link chooses the image."""
+    """``owner``: the path of the document whose link chooses the image; "": an update takes it."""
 
     owner: str
     path: str
@@ -26,6 +29,14 @@ class Image(NamedTuple):
 
 def kept(system: Any, component: str) -> list[Image]:
     """Return the images of ``bios`` or ``bmc`` that are not active; [] where none is kept."""
+    if str(system.manufacturer).startswith("Dell"):
+        service = reading.follow(system, system.root.json, "UpdateService")
+        inventory = reading.follow(system, service, "FirmwareInventory")
+        return [
+            _image(system, "", path)
+            for path in reading.links(inventory, "Members")
+            if path.rpartition("/")[2].startswith(_DELL[component])
+        ]
     if component == "bmc":
         manager = next(reading.managers(system), None)
         document = {} if manager is None else manager.json
@@ -35,13 +46,13 @@ def kept(system: Any, component: str) -> list[Image]:
     if not isinstance(owner, str) or not isinstance(links, dict):
         return []
     active = reading.links({"active": [links.get("ActiveSoftwareImage")]}, "active")
-    images = []
-    for path in reading.links(links, "SoftwareImages"):
-        if path not in active:
-            inventory = reading.optional(reading.fetch, system, path) or {}
-            version = inventory.get("Version")
-            images.append(Image(owner, path, version if isinstance(version, str) else None))
-    return images if active else []
+    paths = [path for path in reading.links(links, "SoftwareImages") if path not in active]
+    return [_image(system, owner, path) for path in paths] if active else []
+
+
+def _image(system: Any, owner: str, path: str) -> Image:
+    version = (reading.optional(reading.fetch, system, path) or {}).get("Version")
+    return Image(owner, path, version if isinstance(version, str) else None)
 
 
 def choose(system: Any, component: str, version: str | None) -> Image:
@@ -49,8 +60,8 @@ def choose(system: Any, component: str, version: str | None) -> Image:
     images = kept(system, component)
     if not images:
         raise errors.InvalidParameterValue(
-            reason=f"its BMC keeps no other image of {component} (SoftwareImages of Redfish): "
-            "write the former version by firmware.update",
+            reason=f"its BMC keeps no other image of {component} (SoftwareImages of Redfish, or "
+            "Previous of an iDRAC): write the former version by firmware.update",
         )
     fitting = [each for each in images if version in (None, each.version)]
     if len(fitting) != 1:

@@ -1,8 +1,9 @@
 """/UpdateService: firmware versions, and updates as tasks.
 
 The new version is the image's file name; one with "bad" in it fails, and one with "ignored" ends
-well and changes nothing.  BIOS and NIC with "boot" in
-their name run after the next boot; a BMC update restarts the BMC.
+well and changes nothing.  BIOS and NIC with "boot" in their name run after the next boot; a BMC
+update restarts the BMC.  An iDRAC that keeps images has them in its inventory, as
+Previous-ID-VERSION, and takes the path of one as ImageURI.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bloomery.lab.system import System
 _PROTOCOLS: Final = ["HTTP", "HTTPS"]
 _SLOTS: Final = ("A", "B")  # of images
 _INVENTORY: Final = "/UpdateService/FirmwareInventory"
+_DELL: Final = {"BIOS": "159", "BMC": "25227"}  # IDs of components
 _BODY: Final[dict[str, Rule]] = {
     "ImageURI": str, "Targets": list, "Username": str, "Password": str, "ForceUpdate": bool,
     "TransferProtocol": _PROTOCOLS,
@@ -39,20 +41,34 @@ def show(bmc: SimulatedBmc, ask: Ask) -> Answer:
 @route("GET", _INVENTORY)
 def inventory(bmc: SimulatedBmc, ask: Ask) -> Answer:
     parts = [f"{s.id}.{part}" for s in bmc.systems.values() for part in s.firmware]
-    return collection(_INVENTORY, "SoftwareInventory", parts)
+    return collection(_INVENTORY, "SoftwareInventory", [*parts, *_previous(bmc)])
+
+
+def _previous(bmc: SimulatedBmc) -> dict[str, tuple[System, str]]:
+    """Return the former images of an iDRAC by their names: the machine and the component."""
+    return {
+        f"Previous-{_DELL[part]}-{version}__{part}.1-1": (system, part)
+        for system in bmc.systems.values()
+        for part, version in system.firmware_kept.items()
+        if system.spec.idrac and part in _DELL
+    }
 
 
 @route("GET", f"{_INVENTORY}/*")
 def show_part(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
     """Show a component, ID.BMC or ID.BIOS, or its image in a slot, ID.BMC.A or ID.BMC.B."""
+    if (previous := _previous(bmc).get(name)) is not None:
+        system, part = previous
+        version: str = system.firmware_kept[part]
+        return {"Id": name, "Name": part, "Version": version, "Status": {"State": "Disabled"}}
     own, dot, slot = name.rpartition(".")
     is_image = dot and slot in _SLOTS
     system, part = _part(bmc, own if is_image else name)
-    version: str | None = system.firmware[part]
+    version = system.firmware[part]
     if is_image and slot != system.firmware_slots[part]:
-        version = system.firmware_kept.get(part)
-        if version is None:
+        if part not in system.firmware_kept:
             raise missing(f"image {name}")
+        version = system.firmware_kept[part]
     return {
         "@odata.type": "#SoftwareInventory.v1_2_3.SoftwareInventory",
         "Id": name, "Name": part, "Version": version, "Updateable": True, "Status": HEALTHY,
@@ -61,7 +77,7 @@ def show_part(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
 
 def image_links(system: System, part: str) -> Json:
     """Return the links of a BMC or BIOS to its images, {} where no image is kept."""
-    if not system.spec.keeps_images:
+    if not system.spec.keeps_images or system.spec.idrac:
         return {}
     active = system.firmware_slots[part]
     slots = _SLOTS if part in system.firmware_kept else (active,)
@@ -116,6 +132,10 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
         (f".{part.upper()}" for part in ("bmc", "nic") if part in version.lower()), ".BIOS"
     )
     parts = [_part(bmc, name + suffix if name in bmc.systems else name) for name in names]
+    if (previous := _previous(bmc).get(version)) is not None:
+        version, parts = previous[0].firmware_kept[previous[1]], [previous]
+    elif body["ImageURI"].startswith("/"):
+        raise missing(f"image {body['ImageURI']}")
     if not parts:
         raise Refusal(400, "Targets is needed: there are many systems", "ActionParameterMissing")
 
@@ -123,7 +143,7 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
         if "bad" in version:
             raise Refusal(500, f"cannot verify {body['ImageURI']}")
         for system, part in parts if "ignored" not in version else ():
-            waits = part != "BMC" and "boot" in version
+            waits = part != "BMC" and (previous is not None or "boot" in version)
             if waits:
                 system.firmware_next[part] = version
             else:

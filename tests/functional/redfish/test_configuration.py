@@ -443,6 +443,8 @@ def rollback(component="bios", **more):
         ("bmc", "1.0.0", {}),
         ("bmc", "1.0.0", {"restarts_for_image": False}),
         ("bmc", "1.0.0", {"model": "openbmc-gb300"}),
+        ("bios", "2.0.0", {"model": "dell-idrac"}),
+        ("bmc", "7.10.30.00", {"model": "dell-idrac"}),
     ],
     ids=str,
 )
@@ -544,19 +546,21 @@ def test_what_cannot_be_flashed_is_refused(flashing, target, entry, told) -> Non
 @pytest.mark.sampled
 @pytest.mark.parametrize("dies_at", range(4))
 @pytest.mark.parametrize(
-    ("step", "orders"),
+    ("model", "step", "order"),
     [
-        (apply(NumCores=4), ["PATCH Settings", "POST On", "POST ForceOff"]),
-        (update(("bios", f"{FILES}/boot-2.1")), ["POST SimpleUpdate", "POST On", "POST ForceOff"]),
-        (rollback(), ["PATCH Bios", "POST On", "POST ForceOff"]),
+        ("generic", apply(NumCores=4), "PATCH Settings"),
+        ("generic", update(("bios", f"{FILES}/boot-2.1")), "POST SimpleUpdate"),
+        ("generic", rollback(), "PATCH Bios"),
+        ("dell-idrac", rollback(), "POST SimpleUpdate"),
     ],
-    ids=["bios", "firmware", "rollback"],
+    ids=["bios", "firmware", "rollback", "rollback of an iDRAC"],
 )
 def test_a_step_goes_on_whose_worker_died_right_after_any_order(
-    flashing, make_rack, monkeypatch, step, orders, dies_at
+    flashing, make_rack, monkeypatch, model, step, order, dies_at
 ) -> None:
     """The last of the places is one that it does not come to: nobody dies."""
-    target = make_rack(rules=QUICK, keeps_images=True).machines[0]
+    orders = [order, "POST On", "POST ForceOff"]
+    target = make_rack(rules=QUICK, keeps_images=True, model=model).machines[0]
     target.system.install("BIOS", "former-2.1")
     node, seen, request = manageable(flashing, target), [], Wire.request
 
