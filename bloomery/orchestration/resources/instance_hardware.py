@@ -18,16 +18,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery.conductor.states import State
-from bloomery.orchestration.resources import drift, step_run, stepwise
+from bloomery.orchestration.resources import drift, step_run
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.step_run import CATALOGUE
 from bloomery.orchestration.resources.stepwise import OnNode
 
 DUE: Final = "hardware_due"  # keys of ``data``
 APPLIED: Final = "hardware_applied"
 SERVICE_ONLY: Final = "service_only"  # no deployment came before: runbook_after does not run
-SECTIONS: Final = ("catalogue", "firmware", "bios", "extra_steps", "runbook")
-CATALOGUE: Final = "catalogue"
+SECTIONS: Final = (CATALOGUE, "firmware", "bios", "extra_steps", "runbook")
 
 
 def changed_sections(before: Any, after: Any) -> list[str]:
@@ -70,17 +70,13 @@ def service_arguments(instance: OnNode) -> Json:
     values = {name: stated[name] for name in data[DUE]}
     steps: list[Json] = []
     if CATALOGUE in values:
-        settings = [each["setting"] for each in updates_of(instance, values.pop(CATALOGUE))]
+        digest, ident = values.pop(CATALOGUE), instance.node_uuid()
+        updates = step_run.catalogue_updates(instance.machines, ident, digest)
+        settings = [each["setting"] for each in updates]
         steps += step_run.steps_of("firmware", settings) if settings else []
     steps += [step for name, value in values.items() for step in step_run.steps_of(name, value)]
     no_agent = {"disable_ramdisk": True} if stated.get("disable_ramdisk") else {}
     return {"service_steps": step_run.numbered(steps)} | no_agent if steps else {}
-
-
-def updates_of(instance: OnNode, digest: str) -> list[Json]:
-    """Return the updates that the catalogue of this digest has for the node."""
-    stored, updates, _ = instance.machines.list_firmware_updates(instance.node_uuid())
-    return updates if stored == digest else []
 
 
 def note_service(instance: OnNode) -> bool:
@@ -91,11 +87,9 @@ def note_service(instance: OnNode) -> bool:
     due, stated = instance.record.data.get(DUE), instance.properties["hardware"] or {}
     if not due:
         return False
-    for each in updates_of(instance, stated[CATALOGUE]) if CATALOGUE in due else ():
-        raise stepwise.MachineFailed(
-            f"the steps have ended, and {each['component']} is {each['current_version']}, not "
-            f"{each['catalogue_version']} as in the catalogue of firmware"
-        )
+    if CATALOGUE in due:
+        uuid, digest = instance.node_uuid(), stated[CATALOGUE]
+        step_run.refuse_versions(step_run.catalogue_updates(instance.machines, uuid, digest))
     applied = {name: stated.get(name) for name in (*due, "triggers")}
     instance.record.data[APPLIED] = instance.record.data.get(APPLIED, {}) | applied
     del instance.record.data[DUE]
@@ -142,7 +136,8 @@ def current_effect(
         return effect_of(stated, due, power) if due else effect
     digest, updates, is_listed = instance.machines.list_firmware_updates(node["uuid"])
     if digest != stated[CATALOGUE]:
-        reason, updates = f"{_other_catalogue(stated[CATALOGUE], digest)}: no firmware by it", []
+        other = step_run.other_catalogue(stated[CATALOGUE], digest)
+        reason, updates = f"{other}: no firmware by it", []
     elif not is_listed:
         reason = "the catalogue has none of its firmware, as far as that was read"
     else:
@@ -154,10 +149,6 @@ def current_effect(
     foreseen = effect_of(stated, sections, power, updates)
     whole = f"{foreseen.reason}; {reason}" if foreseen.reason else reason
     return Effect(impact=foreseen.impact, verbs=foreseen.verbs, reason=whole)
-
-
-def _other_catalogue(digest: str, stored: str | None) -> str:
-    return f"hardware.catalogue is {digest!r}, and the service has {stored or 'no catalogue'}"
 
 
 def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.Difference]:
@@ -172,11 +163,4 @@ def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.D
         components = instance.machines.list_firmware(uuid)
         yield from step_run.firmware_differences(firmware, components)
     if digest := stated.get(CATALOGUE):
-        stored, updates, _ = instance.machines.list_firmware_updates(uuid)
-        other = "" if stored == digest else f"; {_other_catalogue(digest, stored)}"
-        for each in updates:
-            field = f"firmware/{each['component']}/current_version"
-            yield drift.Difference(
-                field, f"{field} is {each['current_version']!r} and is to be "
-                f"{each['catalogue_version']!r} by the catalogue of firmware{other}",
-            )  # fmt: skip
+        yield from step_run.catalogue_differences(instance.machines, uuid, digest)

@@ -27,7 +27,7 @@ from bloomery.orchestration.properties.schema import (
 )
 from bloomery.orchestration.resources import drift, instance_schema, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
-from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.machines import Json, Machines
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.resources.stepwise import MARKS, Step
 from bloomery.outcome import DONE, Outcome
@@ -35,7 +35,8 @@ from bloomery.outcome import DONE, Outcome
 CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
 FIRST_PRIORITY: Final = 190  # of deploy steps; the step that writes the image has 100
 MOST_DEPLOY_STEPS: Final = 80
-SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # of a HardwareConfiguration
+CATALOGUE: Final = "catalogue"  # the first section of a HardwareConfiguration
+SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # the others, and those of a Node
 RESTING_STATES: Final = {
     CLEAN: State.MANAGEABLE,
     SERVICE: State.ACTIVE,
@@ -278,6 +279,10 @@ class HardwareConfiguration(StepRun):
         "node": Schema(
             Type.STRING, "UUID or name of the node.", required=True, drift=UNSEEN, plans=Plans.NODE
         ),
+        "catalogue": updatable(
+            Type.STRING, RUN, OWN, "The digest of the catalogue of firmware whose versions the "
+            "machine is to have.", plans=Plans.VERBS,
+        ),
         "firmware": updatable(
             Type.LIST, RUN, OWN, "The firmware updates, in order.", plans=Plans.VERBS,
             schema=Schema(Type.MAP, schema=instance_schema.FIRMWARE),
@@ -345,6 +350,12 @@ class HardwareConfiguration(StepRun):
             raise errors.StackValidationFailed(
                 reason=f"cannot run {len(names)} steps in a deployment: {MOST_DEPLOY_STEPS} at most"
             )
+        if is_deployed and self.properties[CATALOGUE]:
+            raise errors.StackValidationFailed(
+                reason="cannot leave the catalogue of firmware to a deployment: give another "
+                "apply_when, or hardware of the Instance",
+                path=[CATALOGUE],
+            )
         if self.properties["raid"] and not self.properties["allow_destructive"]:
             raise errors.StackValidationFailed(
                 reason="cannot change RAID, which destroys data: set allow_destructive to true",
@@ -352,8 +363,16 @@ class HardwareConfiguration(StepRun):
             )
 
     def _steps(self, sections: Iterable[str]) -> list[Json]:
-        stated = [(name, self.properties[name]) for name in sections if self.properties[name]]
-        return [step for name, value in stated for step in steps_of(name, value)]
+        steps: list[Json] = []
+        for name in sections:
+            if name == CATALOGUE:
+                uuid = self.machines.get_node(self.node_ident())["uuid"]
+                updates = catalogue_updates(self.machines, uuid, self.properties[name])
+                settings = [each["setting"] for each in updates]
+                steps += steps_of("firmware", settings) if settings else []
+            elif self.properties[name]:
+                steps += steps_of(name, self.properties[name])
+        return steps
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
@@ -380,7 +399,8 @@ class HardwareConfiguration(StepRun):
             return replace(effect, certain=not effect.verbs)
         sections = [each for each in changed_sections(before, after) if each in names]
         effect = _effect_of_sections(after, sections)
-        return replace(effect, certain=all(before.get(each) for each in sections))
+        is_certain = effect.certain and all(before.get(each) for each in sections)
+        return replace(effect, certain=is_certain)
 
     def mode(self) -> str:
         return _mode_of(self.properties)
@@ -401,13 +421,19 @@ class HardwareConfiguration(StepRun):
         self.record.data.pop(RESET, None)
         if self.properties["apply_when"] == DEPLOY:
             self.begin("await_deployment")
-        else:
-            self.start()
+            return
+        self.start()
+        if self.pending() == [CATALOGUE] and stepwise.STEP not in self.record.data:
+            self._note_applied(self.properties)  # the machine has its versions
+            self.begin("await_deployment")
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
         self.handle_create()
+
+    def _note_applied(self, stated: Mapping[str, Any]) -> None:
+        self.record.data["applied"] = {name: stated.get(name) for name in (CATALOGUE, *SECTIONS)}
 
     def step_await_deployment(self) -> str | None:
         """Set the node as physical resource ID, so that its Instance finds this resource."""
@@ -419,7 +445,9 @@ class HardwareConfiguration(StepRun):
         if isinstance(following, stepwise.UNFINISHED):
             return following
         stated = {} if self.record.data.get(RESET) else self.properties
-        self.record.data["applied"] = {name: stated.get(name) for name in SECTIONS}
+        if CATALOGUE in self.pending() and stated:
+            refuse_versions(catalogue_updates(self.machines, self.node_uuid(), stated[CATALOGUE]))
+        self._note_applied(stated)
         return following
 
     def handle_delete(self) -> Any:
@@ -454,6 +482,8 @@ class HardwareConfiguration(StepRun):
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
             yield from bios_differences(settings, self.machines.list_bios_settings(real["uuid"]))
+        if digest := applied.get(CATALOGUE):
+            yield from catalogue_differences(self.machines, real["uuid"], digest)
         if firmware := applied.get("firmware"):
             yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
         if raid := applied.get("raid"):
@@ -482,7 +512,8 @@ def _effect_of_run(mode: str, *, runs: bool) -> Effect:
 
 
 def changed_sections(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    return [each for each in SECTIONS if after.get(each) and after[each] != before.get(each)]
+    sections = (CATALOGUE, *SECTIONS)
+    return [each for each in sections if after.get(each) and after[each] != before.get(each)]
 
 
 def _mode_of(properties: Mapping[str, Any]) -> str:
@@ -498,7 +529,10 @@ def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) 
     reason = f"{', '.join(sections)} of the machine: configured ({mode})"
     if loses_data:
         reason += f"; {LOSES_DATA}"
-    return Effect(impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason)
+    return Effect(
+        impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason,
+        certain=[*sections] != [CATALOGUE],  # the machine may have its versions
+    )  # fmt: skip
 
 
 def steps_of(section: str, stated: Any) -> list[Json]:
@@ -516,6 +550,36 @@ def steps_of(section: str, stated: Any) -> list[Json]:
         return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
     in_order = sorted(numbered(stated), key=lambda each: int(each["order"]))
     return [{k: v for k, v in each.items() if k != "order"} for each in in_order]
+
+
+def catalogue_updates(machines: Machines, uuid: str, digest: str) -> list[Json]:
+    """Return the updates that the catalogue of this digest has for the node."""
+    stored, updates, _ = machines.list_firmware_updates(uuid)
+    return updates if stored == digest else []
+
+
+def refuse_versions(updates: Iterable[Json]) -> None:
+    """Raise MachineFailed if updates are left after the steps: the BMC shows other versions."""
+    for each in updates:
+        raise stepwise.MachineFailed(
+            f"the steps have ended, and {each['component']} is {each['current_version']}, not "
+            f"{each['catalogue_version']} as in the catalogue of firmware"
+        )
+
+
+def other_catalogue(digest: str, stored: str | None) -> str:
+    return f"the template names catalogue {digest!r}, and the service has {stored or 'none'}"
+
+
+def catalogue_differences(machines: Machines, uuid: str, digest: str) -> Iterator[drift.Difference]:
+    stored, updates, _ = machines.list_firmware_updates(uuid)
+    other = "" if stored == digest else f"; {other_catalogue(digest, stored)}"
+    for each in updates:
+        field = f"firmware/{each['component']}/current_version"
+        yield drift.Difference(
+            field, f"{field} is {each['current_version']!r} and is to be "
+            f"{each['catalogue_version']!r} by the catalogue of firmware{other}",
+        )  # fmt: skip
 
 
 def bios_differences(

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from bloomery.conductor.states import State
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.instance import Instance
+from bloomery.orchestration.resources.step_run import HardwareConfiguration
 from tests.functional.orchestration.test_machine_properties import (
     Noting,
     add_runbook,
@@ -19,11 +21,12 @@ from tests.functional.orchestration.test_machine_properties import (
     noted,
     reason,
     record,
+    run,
     update,
     verbs,
 )
 from tests.kit.stacks import trees
-from tests.kit.stacks.machine_sites import TAKES_S, Site, make_site
+from tests.kit.stacks.machine_sites import TAKES_S, Site, make_site, template
 from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.tree_world import World
 
@@ -212,7 +215,7 @@ def test_the_catalogue_of_the_digest_is_applied_and_watched(
     (difference,) = differences(site)
     assert difference.sentence.endswith(
         "is to be '3' by the catalogue of firmware; "
-        f"hardware.catalogue is {digest!r}, and the service has d2"
+        f"the template names catalogue {digest!r}, and the service has d2"
     )
 
 
@@ -229,7 +232,7 @@ def test_the_catalogue_of_the_digest_is_applied_and_watched(
         ({"catalogue": "d1"}, {}, (),
          "the catalogue has none of its firmware, as far as that was read"),
         ({"catalogue": "d0"}, {"bios": "1"}, (),
-         "hardware.catalogue is 'd0', and the service has d1: no firmware by it"),
+         "the template names catalogue 'd0', and the service has d1: no firmware by it"),
         ({"catalogue": "d1"} | TURBO, {"bios": "2"}, ("service",),
          ("service for hardware (bios): the machine may restart; "
           "its firmware is as in the catalogue")),
@@ -279,6 +282,73 @@ def test_a_setting_that_somebody_changed_is_drift(site: Site) -> None:
     assert differences(site) == []
     site.machines.bios[node(site)["uuid"]]["Turbo"] = "off"
     assert [each.field for each in differences(site)] == ["bios/Turbo"]
+
+
+# ------------------------------------------------------------------ a machine without a system
+
+
+def configure(site: Site, verb: str = "create", **more: Any) -> str:
+    properties = {"node": "m1"} | more
+    resource = {"type": "OS::Ironic::HardwareConfiguration", "properties": properties}
+    getattr(site, verb)(template({"bios": resource}, str(more)))
+    return run(site)
+
+
+@pytest.fixture
+def ready(site: Site) -> str:
+    """A manageable node with BIOS 1, and a catalogue with BIOS 2."""
+    uuid = site.machines.add_node(State.MANAGEABLE, name="m1")
+    has_firmware(site, "1", "m1")
+    site.machines.catalogue = "d1", {"bios": "2"}
+    return uuid
+
+
+def test_a_configuration_brings_a_machine_to_the_catalogue_and_watches_it(
+    site: Site, ready: str
+) -> None:
+    assert configure(site, catalogue="d1") == "CREATE_COMPLETE"
+    assert (verbs(site), site.machines.list_firmware(ready)[0]["current_version"]) == (
+        ["clean"], "2",
+    )  # fmt: skip
+    assert drift_of(site) == []
+    site.machines.catalogue = "d2", {"bios": "2"}
+    assert configure(site, "update", catalogue="d2") == "UPDATE_COMPLETE"
+    assert verbs(site) == ["clean"]  # it had the version
+    site.machines.catalogue = "d3", {"bios": "3"}
+    assert configure(site, "update", catalogue="d1") == "UPDATE_COMPLETE"
+    assert (verbs(site), drift_of(site)) == (["clean"], ["firmware/bios/current_version"])
+    assert configure(site, "update", catalogue="d3", **TURBO) == "UPDATE_COMPLETE"
+    assert (verbs(site), drift_of(site)) == (["clean", "clean"], [])
+    steps = noted(site).arguments["clean"]["clean_steps"]
+    assert [each["interface"] for each in steps] == ["firmware", "bios"]
+
+
+def test_a_configuration_of_a_machine_with_its_versions_orders_nothing(
+    site: Site, ready: str
+) -> None:
+    has_firmware(site, "2", "m1")
+    assert configure(site, catalogue="d1") == "CREATE_COMPLETE"
+    assert (verbs(site), drift_of(site)) == ([], [])
+    has_firmware(site, "1", "m1")
+    assert drift_of(site) == ["firmware/bios/current_version"]
+
+
+def test_a_configuration_fails_where_the_bmc_keeps_its_version(site: Site, ready: str) -> None:
+    site.machines.ignores_firmware = True
+    assert configure(site, catalogue="d1") == "CREATE_FAILED"
+    assert "bios is 1, not 2" in reason(site, "bios")
+
+
+def test_a_catalogue_is_not_left_to_a_deployment(site: Site, ready: str) -> None:
+    assert configure(site, catalogue="d1", apply_when="deploy") == "CREATE_FAILED"
+    assert "cannot leave the catalogue of firmware to a deployment" in reason(site, "bios")
+
+
+def drift_of(site: Site) -> list[str]:
+    tree = StackTree.load(site.tree(), site.runtime())
+    resource = tree.stacks[site.root].rows["bios"].resource()
+    assert isinstance(resource, HardwareConfiguration)
+    return [each.field for each in resource.find_differences()]
 
 
 # -------------------------------------------------------------------------------------- groups

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from bloomery.conductor.states import State
 from bloomery.model.stacks import OrderKind, Template
 from bloomery.orchestration.resources.base import Answer
 from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder
@@ -216,6 +217,16 @@ def serviced_in_vain(site: Site) -> None:
     site.update(of_group(hardware=TURBO, failure_policy="rollback_batch"))
 
 
+def configured_by_catalogue(site: Site) -> None:
+    """A manageable machine, whose steps end with the version of the catalogue."""
+    node = site.machines.add_node(State.MANAGEABLE, name="m1")
+    site.machines.firmware[node] = [{"component": "bios", "current_version": "1"}]
+    site.machines.catalogue = "d1", {"bios": "2"}
+    properties = {"node": "m1", "catalogue": "d1", **TURBO}
+    hardware = {"type": "OS::Ironic::HardwareConfiguration", "properties": properties}
+    site.create(machine_sites.template({"hardware": hardware}, "by catalogue"))
+
+
 def with_firmware(site: Site) -> None:
     """A machine with an old BIOS, and a catalogue with a newer one."""
     for uuid in site.machines.nodes:
@@ -387,6 +398,7 @@ FLOWS = {
     "roll a failed service back": Flow(
         serviced_in_vain, "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
     ),
+    "configure by the catalogue": Flow(configured_by_catalogue, "CREATE_COMPLETE"),
     "create with firmware of the catalogue": Flow(with_firmware, "CREATE_COMPLETE"),
     "rebuild, and configure the hardware": Flow(
         lambda site: site.update(of_hardware("http://images/b", catalogue="d1", **TURBO)),
