@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -196,6 +198,33 @@ def test_a_roll_out_is_paused_and_resumed_and_members_are_folded(window, stacks)
     window.see("2 members")
     window.click("Resume")
     window.see("update complete")
+
+
+def test_a_window_and_a_drain_are_ended_by_their_buttons(window, stacks) -> None:
+    template = copy.deepcopy(GROUP)
+    workers = template["resources"]["workers"]
+    opens = datetime.now(UTC) + timedelta(hours=12)
+    closed = {"begin": f"{opens:%H:%M}", "end": f"{opens + timedelta(hours=1):%H:%M}"}
+    workers["update_policy"]["rolling_update"]["window"] = closed
+    drain = {"url": "http://balancer.invalid/", "secret": "whsec_" + "A" * 32}
+    workers["properties"] |= {"count": 1, "drain": drain}
+    path = create(stacks, "night", template)
+    window.open(path)
+    stacks.patch(path, {"parameters": {"image": f"{conftest.ISO}?2"}})
+    window.see("waits for its window, which opens", ".why .cause")
+    window.driver.find_element("css selector", "[data-id=workers]").click()
+    window.see("Roll-out: waiting")
+    window.click("Resume")
+    window.see("waits for its drain before rebuild", ".why .cause")
+    window.click("Open the nested stack")
+    wait_for(lambda: window.driver.find_elements("css selector", "[data-id='0']"), "the member")
+    window.driver.find_element("css selector", "[data-id='0']").click()
+    window.see("has failed: the name of the server is not known")
+    window.click("Clear the drain")
+    window.see("update complete")
+    del workers["properties"]["drain"], workers["update_policy"]["rolling_update"]["window"]
+    stacks.patch(path, {"template": template})  # so that its deletion is not drained
+    wait_for(lambda: stacks.get(path)["stack"]["stack_status"] == "UPDATE_COMPLETE", "the update")
 
 
 def test_resources_are_coloured_by_their_events(window, stacks) -> None:

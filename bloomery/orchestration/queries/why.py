@@ -44,9 +44,9 @@ OF_RESOURCE: Final[tuple[Rule[ResourceWait], ...]] = (
          "{s.signals[0]} continues it"),
     Rule("rollout_paused", lambda s: s.is_paused, "{s.reason}",
          "{s.signals[0]}; or with {s.signals[1]}"),
-    Rule("drain", lambda s: s.is_draining, "{s.reason}",
+    Rule("drain", lambda s: s.is_draining, "its {s.reason}",
          "{s.signals[0]} lets it go on; or with {s.signals[1]}"),
-    Rule("window_closed", lambda s: s.is_closed, "{s.reason}",
+    Rule("window_closed", lambda s: s.is_closed and s.reason.partition(" for ")[2], "{fact}",
          "wait for {s.path}: {cause}; {s.signals[0]} lets it go on at any time; or with "
          "{s.signals[1]}"),
     Rule("no_node", lambda s: allocation_why.find_shortage(s.reason), "a node: {fact}", _WAIT),

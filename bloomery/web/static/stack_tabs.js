@@ -27,7 +27,7 @@ export async function describe(path, stack, node, note, signal) {
     node.type === INSTANCE && node.physical_resource_id && !stack.parent && h('p.row', {}, ['replace', 'rebuild'].map(action =>
       h('button', {disabled: !may('stacks:update_patch'), onclick: () => attempt(() => orderMachine(path, stack, node.name, action))}, action === 'replace' ? 'Replace the machine' : 'Rebuild the machine'))),
     [INSTANCE, GROUP].includes(node.type) && node.physical_resource_id && !stack.parent && copyable(`bloomery stack act ${stack.stack_name} reboot --resource ${node.name}`),
-    node.type === INSTANCE && node.status === 'IN_PROGRESS' && (note ?? node.reason)?.startsWith('drain before') && h('p.row', {}, Object.entries(DRAIN).map(([order, label]) =>
+    node.type === INSTANCE && node.status === 'IN_PROGRESS' && /\bdrain before /.test(note ?? node.reason ?? '') && h('p.row', {}, Object.entries(DRAIN).map(([order, label]) =>
       h('button', {disabled: !may('resource:signal'), onclick: () => attempt(() => post(`${resource}/signal`, {drain: order}), `${label}: ordered`)}, label))),
     node.children && h('p', {}, h('button', {onclick: () => openStack(node.physical_resource_id)}, 'Open the nested stack')),
     rollout && drawRollout(resource, rollout), node.children && members(node))

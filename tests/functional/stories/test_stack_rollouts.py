@@ -56,12 +56,14 @@ def test_a_roll_out_waits_for_its_window_and_a_signal_lets_it_go(site: Orchestra
     [wait] = why["waiting"]
     moment = f"{opens:%a %Y-%m-%d %H:%M UTC}"
     assert wait["due_at"] == opens.isoformat()
-    assert wait["for"].startswith(f"roll-out waits for its window, which opens {moment}")
+    assert wait["for"].startswith(f"its window, which opens {moment}")
     assert """--data '{"rollout": "continue"}' lets it go on at any time""" in why["next_action"]
     assert datetime.fromisoformat(why["timeout_at"]) > opens  # the wait does not count
     assert moment in run(site, "stack", "why", "workers").output
     _, preview = site.ask("PUT", f"{path}/preview", {"template": new})
-    assert preview["plan"]["paused"] == [{"resource": "workers", "reason": wait["for"]}]
+    assert preview["plan"]["paused"] == [
+        {"resource": "workers", "reason": f"roll-out waits for {wait['for']}"}
+    ]
     assert images(site) == [OLD, OLD]
 
     assert site.ask("POST", f"{path}/resources/workers/signal", {"rollout": "continue"})[0] == 200

@@ -24,7 +24,7 @@ STORED = {  # names that rows of earlier releases may have: none may go, or chan
         "reserve await_node await_former withdraw_former prepare before order_before deploy "
         "deployed look_after run_after ran_after check_power switch switched come_up replace_node "
         "replaced_node quarantine renew rebuild release shut_down is_shut_down undeploy undeployed "
-        "cleaned end_service free reserve_again",
+        "cleaned end_service free reserve_again drain",
     "InstanceGroup": "look choose change settle judge rest pause resume revert reverted",
     "Node": "enroll add_ports steer set_boot boot_set order patch leave remove",
     "Port": RECORD,
