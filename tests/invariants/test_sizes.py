@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 133_990,  # rollback of iDRACs
-    "lines of the tests": 153_961,  # drains of machines
+    "lines of the product": 134_005,  # values from outside, agents of servers
+    "lines of the tests": 153_965,  # values from outside, agents of servers
     "lines of bloomery": 3897,  # drains of machines
     "lines of bloomery/api": 9064,  # values from outside, agents of servers
     "lines of bloomery/cli": 11_885,  # the activity of a site; act, import and parts of stacks
@@ -38,9 +38,9 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_666,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_665,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
-    "lines of bloomery/orchestration/orders": 3734,  # drains of machines
+    "lines of bloomery/orchestration/orders": 3750,  # values from outside, agents of servers
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 785,  # makers of TPMs
-    "functions": 8609,  # rollback of iDRACs
+    "functions": 8611,  # values from outside, agents of servers
     "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
     "one-caller helpers": 582,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before

@@ -53,6 +53,7 @@ _CAPACITY: Final = (
     "uuid", "name", "resource_class", "traits", "provision_state", "power_state", "instance_uuid",
     "maintenance", "retired",
 )  # fmt: skip
+_ADDRESS: Final = ("uuid", "node_uuid", "address")
 _MOST: Final = 1000
 _BUSY: Final = (
     errors.NodeLocked, errors.ParentNodeLocked, errors.ChildNodeLocked, errors.LockLost,
@@ -174,6 +175,21 @@ class ServiceMachines:
 
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         return self._of_node(nouns.PORT, uuid), self._of_node(nouns.PORTGROUP, uuid)
+
+    def list_addresses(self, uuids: Sequence[str]) -> dict[str, list[str]]:
+        filters = {"node": uuids[0]} if len(uuids) == 1 else {}
+        addresses: dict[str, list[str]] = {uuid: [] for uuid in uuids}
+        marker: str | None = None
+        while uuids:
+            place = Page(limit=_MOST, marker=marker)
+            with _raises_busy(None):
+                page = records.list_rows(self._context(), nouns.PORT, _ADDRESS, filters, place)
+            for marker, node, address in page:  # noqa: B007  the last one is the next marker
+                if node in addresses and address:
+                    addresses[node].append(address)
+            if len(page) < _MOST:
+                break
+        return {uuid: sorted(each) for uuid, each in addresses.items()}
 
     def _of_node(self, noun: Noun, uuid: str) -> list[Json]:
         context = self._context()

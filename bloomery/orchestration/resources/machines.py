@@ -102,6 +102,9 @@ class Machines(Protocol):
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         """Return the ports of a node, and its port groups."""
 
+    def list_addresses(self, uuids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the MAC addresses of the ports of each node, sorted."""
+
     def list_vifs(self, uuid: str) -> list[str]:
         """Return the ids of the virtual interfaces that are attached to a node."""
 

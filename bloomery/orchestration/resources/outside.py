@@ -83,13 +83,9 @@ class NodeLookup(Lookup):
         if len(nodes) < properties["minimum"]:
             fits = "1 node fits" if len(nodes) == 1 else f"{len(nodes)} nodes fit"
             raise errors.NotFound(reason=f"{fits}, and minimum is {properties['minimum']}")
-        addresses = {}
-        if properties["addresses"]:
-            for node in nodes:
-                ports, _groups = machines.list_ports(node["uuid"])
-                addresses[node["name"]] = sorted(
-                    port["address"] for port in ports if port["address"]
-                )
+        by_uuid = {each["uuid"]: each["name"] for each in nodes if properties["addresses"]}
+        listed_addresses = machines.list_addresses([*by_uuid])
+        addresses = {by_uuid[uuid]: each for uuid, each in listed_addresses.items()}
         return {"nodes": nodes, "addresses": addresses}, ()
 
     @classmethod

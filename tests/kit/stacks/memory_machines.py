@@ -259,6 +259,10 @@ class MemoryMachines:
         ports, groups = ([dict(r) for r in each if r["node_uuid"] == uuid] for each in kept)
         return ports, groups
 
+    def list_addresses(self, uuids: Sequence[str]) -> dict[str, list[str]]:
+        ports = {uuid: self.list_ports(uuid)[0] for uuid in uuids}
+        return {uuid: sorted(port["address"] for port in ports[uuid]) for uuid in uuids}
+
     def list_vifs(self, uuid: str) -> list[str]:
         return list(self.vifs.get(uuid, ()))
 
