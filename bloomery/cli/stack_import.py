@@ -50,13 +50,12 @@ def read(service: cloud.Cloud, idents: Sequence[str], stack_name: str) -> list[M
     for ident in idents:
         try:
             node = service.nodes.get(path_of(ident))
-            vifs = service.nodes.get(f"{path_of(ident)}/vifs")["vifs"]
         except ApiError as exc:
             if exc.facts["answer"] != _NOT_FOUND:
                 raise
             refusals.append(str(NodeNotThere(node=ident)))
             continue
-        machine = _machine(node, vifs)
+        machine = _machine(node, service.nodes.get(f"{path_of(node['uuid'])}/vifs")["vifs"])
         refusals += _refusals(service, machine)
         machines[node["uuid"]] = machine
     if refusals:
@@ -91,7 +90,10 @@ def _refusals(service: cloud.Cloud, machine: Machine) -> Iterator[str]:
     if node["provision_state"] != ACTIVE:
         yield f"{name}: it is {node['provision_state']}, not active"
         return
-    if mark := node["instance_info"].get(MARK):
+    mark = node["instance_info"].get(MARK)
+    if mark and not (isinstance(mark, dict) and "stack_id" in mark):
+        yield f"{name}: its instance_info has a key {MARK} of another purpose"
+    elif mark:
         holder = stacks.find(service.orchestration, str(mark["stack_id"]))
         if holder is not None and holder["stack_status"] != "DELETE_COMPLETE":
             yield f"{name}: stack {holder['stack_name']} has it, as {mark['resource']}"

@@ -134,10 +134,11 @@ def list_machines(service: cloud.Cloud, stack: Json, paths: Sequence[str]) -> di
         if uuid is None or not _is_within(path, paths or [path]):
             continue
         node = nodes.get(uuid)
-        mark = (node["instance_info"].get(MARK) or {}) if node else {}
+        mark = node["instance_info"].get(MARK) if node else None
+        holder = (mark.get("stack_id"), mark.get("resource")) if isinstance(mark, dict) else None
         label = uuid if node is None else node["name"] or uuid
         place = (stacks.stack_id_of(row), row["resource_name"])
-        if (mark.get("stack_id"), mark.get("resource")) == place:
+        if holder == place:
             machines[uuid] = {"resource": path, "node": label, "error": None}
         elif row["resource_type"] == INSTANCE:
             why = "this resource's any more" if node else "there, or you may not see it"

@@ -14,11 +14,11 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_005,  # values from outside, agents of servers
-    "lines of the tests": 153_965,  # values from outside, agents of servers
+    "lines of the product": 134_008,  # values from outside, agents of servers
+    "lines of the tests": 153_969,  # values from outside, agents of servers
     "lines of bloomery": 3897,  # drains of machines
     "lines of bloomery/api": 9064,  # values from outside, agents of servers
-    "lines of bloomery/cli": 11_885,  # the activity of a site; act, import and parts of stacks
+    "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
     "lines of bloomery/conf": 2035,  # makers of TPMs

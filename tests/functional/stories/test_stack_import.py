@@ -230,6 +230,7 @@ def test_machines_that_cannot_be_imported_are_refused_before_a_file_is_written(
     for file in folder.iterdir():
         file.unlink()
     begin(site, "bare", {"image_source": ""})
+    begin(site, "keyed", {"stack": "of books"})
     begin(site, "masked", {"image_source": "http://ann:s3cret@images/a.img"})
     assert ironic(site, "POST", "/v1/nodes", {"name": "new", "driver": "fake-hardware"})[0] == 201
     for node, name, sentence in (
@@ -241,6 +242,7 @@ def test_machines_that_cannot_be_imported_are_refused_before_a_file_is_written(
             "new",
             "bare: its instance_info has no image_source, boot_iso or deploy_interface",
         ),
+        ("keyed", "new", "keyed: its instance_info has a key stack of another purpose"),
         ("masked", "new", "masked: the API hides a part of image"),
         ("good", "1bad", "1bad"),
         ("good", "web", "a stack called web is there"),

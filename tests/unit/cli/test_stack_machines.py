@@ -21,7 +21,7 @@ def resource(name: str, kind: str, uuid: str | None, stack: str = "S") -> dict[s
     }  # fmt: skip
 
 
-def node(uuid: str, mark: dict[str, str] | None) -> dict[str, Any]:
+def node(uuid: str, mark: Any) -> dict[str, Any]:
     return {"uuid": uuid, "name": f"n-{uuid}", "instance_info": {"stack": mark} if mark else {}}
 
 
@@ -60,6 +60,8 @@ MEMBERS = [
          [node("b", {"stack_id": "S", "resource": "db"})], [], {"b": ("db", "n-b", None)}),
         ([resource("web", INSTANCE, "a")], [node("a", {"stack_id": "T", "resource": "web"})], [],
          {"a": ("web", "n-a", "it is not this resource's any more")}),
+        ([resource("web", INSTANCE, "a")], [node("a", "of books")], [],
+         {"a": ("web", "n-a", "it is not this resource's any more")}),
         ([resource("web", INSTANCE, "a")], [], [],
          {"a": ("web", "a", "it is not there, or you may not see it")}),
         (GROUP, MEMBERS, [], {"a": ("g/0", "n-a", None), "b": ("g/1", "n-b", None)}),
@@ -68,7 +70,7 @@ MEMBERS = [
          {"a": ("g/0", "n-a", None), "b": ("g/1", "n-b", None)}),
     ],
     ids=["an instance", "a type of an environment", "with its node", "behind its node", "none yet",
-         "of another stack", "unseen", "a group", "a member", "not what begins alike"],
+         "of another stack", "no mark", "unseen", "a group", "a member", "not what begins alike"],
 )  # fmt: skip
 def test_machines_are_nodes_with_the_mark_of_their_resource(
     rows: Any, nodes: Any, paths: list[str], expected: Any
