@@ -16,8 +16,8 @@ TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 134_008,  # values from outside, agents of servers
     "lines of the tests": 153_969,  # values from outside, agents of servers
-    "lines of bloomery": 3897,  # drains of machines
-    "lines of bloomery/api": 9064,  # values from outside, agents of servers
+    "lines of bloomery": 3897,  # the end of an audit
+    "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_578,  # parents go on in flows
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4579,  # the second day of stacks
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5979,  # the activity of a site
+    "lines of bloomery/operations": 5979,  # the audit
     "lines of bloomery/orchestration": 494,  # values from outside, agents of servers
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3421,  # values from outside, agents of servers
@@ -40,7 +40,7 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 10_665,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
-    "lines of bloomery/orchestration/orders": 3750,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/orders": 3750,  # refusals of plans
     "lines of bloomery/orchestration/queries": 1701,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines

@@ -33,7 +33,6 @@ const VIEWS = 'bloomery.views', DAY_MS = 86400000
 const MOST_CLASSES = 4
 const CLOCK_MS = 15000  // rows come into `since:` by time alone
 const narrow = matchMedia('(max-width: 640px)')
-const sinceOf = row => Date.parse(row.provision_updated_at ?? row.updated_at)
 
 // Until all nodes are listed, a count is the least that there can be.
 const counted = count => status.loaded ? count.toLocaleString() : count ? `${count.toLocaleString()}+` : '…'
@@ -147,9 +146,8 @@ export async function page({root, query, signal}) {
       for (const each of [attention, used, free, working]) {
         if (!each.fits(row)) continue
         each.count++
-        const since = sinceOf(row)
-        if (since > dayAgo) each.recent++
-        if (since < each.first) each.first = since
+        if (row.since > dayAgo) each.recent++
+        if (row.since < each.first) each.first = row.since
         if (each === free) classes.set(row.resource_class ?? '', (classes.get(row.resource_class ?? '') ?? 0) + 1)
       }
     }

@@ -65,8 +65,9 @@ function put(row, seen) {
   return true
 }
 
-// What search looks at, made once for a row.
+// What search and figures look at, made once for a row.
 function withText(row) {
+  row.since = Date.parse(row.provision_updated_at ?? row.updated_at)
   row.text = [row.name, row.uuid, row.serial, row.bmc_address, row.cause, row.rack, row.description, row.owner, row.lessee,
     ...row.macs].filter(Boolean).join('\n').toLowerCase()
   return row
