@@ -72,11 +72,9 @@ def fence_off(patch: Patch) -> None:
     patch.setattr(locks, "_proof", _proof_without_generation)
     patch.setattr(locks, "_RELEASE", task.values(locks.FREE))
     patch.setattr(locks, "_CHECK", task.values(lock_generation=_T.lock_generation))
-    patch.setattr(
-        locks,
-        "_guarded",
-        lambda columns, _info: task.values({name: sa.bindparam(f"to_{name}") for name in columns}),
-    )
+    same = _T.driver_internal_info == sa.bindparam("guard_info")
+    patch.setattr(locks, "_UNDER_LOCK", task)
+    patch.setattr(locks, "_WITH_SAME_INFO", task.where(same))
 
 
 def _proof_without_generation(guard: locks.Guard) -> dict[str, Any]:
