@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_008,  # values from outside, agents of servers
-    "lines of the tests": 153_967,  # values from outside, agents of servers
+    "lines of the product": 134_020,  # values from outside, agents of servers
+    "lines of the tests": 153_968,  # values from outside, agents of servers
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
@@ -41,14 +41,14 @@ LIMITS = {
     "lines of bloomery/orchestration/resources": 10_665,  # values from outside, agents of servers
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3750,  # refusals of plans
-    "lines of bloomery/orchestration/queries": 1701,  # drains of machines
+    "lines of bloomery/orchestration/queries": 1713,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines
     "lines of bloomery/orchestration/template": 6172,
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 785,  # makers of TPMs
-    "functions": 8611,  # values from outside, agents of servers
+    "functions": 8613,  # values from outside, agents of servers
     "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
     "one-caller helpers": 582,  # drains of machines
     "moves of get": 38,  # serial consoles, and what came before

@@ -74,9 +74,9 @@ OF_STACK: Final[tuple[Rule[StackSituation], ...]] = (
          "correct the causes, and update or delete the stack (bloomery stack up FILE {s.name}, "
          "openstack stack delete {s.name})"),
     Rule("drifted", lambda s: s.row.status == Status.COMPLETE and s.drifted,
-         "{fact} resources differ from their machines, or from outputs that they have read",
+         "{s.differing} resources differ from their machines, or from outputs that they have read",
          "repair the machines that differ, or let an update repair them and read the outputs: "
-         "bloomery stack up FILE {s.name} --converge"),
+         "bloomery stack up FILE {s.name} --converge{s.hardware_advice}"),
     Rule("", lambda s: s.row.status == Status.COMPLETE, "{s.row.reason}",
          "nothing: the last action is complete"),
     Rule("no_engine", lambda s: s.engine is None and s.has_orders,
@@ -115,7 +115,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     actions = [ResourceWait(tree, each) for each in stored]
     waiting = [each for each in actions if each.resource.status == Status.IN_PROGRESS or each.hooks]
     waits = [(each, causes.find(OF_RESOURCE, each)) for each in waiting[:_MOST]]
-    situation = StackSituation(row, waiting, waits, bool(orders), engine, len(drifted))
+    situation = StackSituation(row, waiting, waits, bool(orders), engine, drifted)
     cause = causes.find(OF_STACK, situation)
     failed = [each for each in stored if each.status == Status.FAILED]
     leftovers = _list_leftovers(subtree, stored)
@@ -309,7 +309,7 @@ class StackSituation:
     waits: Sequence[tuple[ResourceWait, Cause]]
     has_orders: bool
     engine: str | None
-    drifted: int
+    drifted: Sequence[Json]
 
     @property
     def name(self) -> str:
@@ -322,6 +322,18 @@ class StackSituation:
         draining = (each for each in self.waiting if each.is_draining)
         first = next(itertools.chain(hooked, paused, draining), None)
         return None if first is None else (first, causes.find(OF_RESOURCE, first))
+
+    @property
+    def differing(self) -> int:
+        return len(self.drifted)
+
+    @property
+    def hardware_advice(self) -> str:
+        """Return how the hardware that differs is repaired: an update applies what has changed."""
+        parts = {name.split("/")[0] for each in self.drifted for name in each["differences"]}
+        if parts.isdisjoint({"bios", "firmware", "hardware"}):
+            return ""
+        return "; hardware is applied again where its catalogue, settings or triggers change"
 
 
 def _path(resource: Any, subtree: Mapping[str, Stack]) -> str:

@@ -121,6 +121,7 @@ def test_a_group_gets_the_firmware_of_the_catalogue_in_batches(floor: Floor) -> 
     watch(site)
     differences = [each["differences"] for each in why(site, "web")["drifted"]]
     assert len(differences) == COUNT
+    assert "hardware is applied again where its catalogue" in why(site, "web")["next_action"]
     for each in differences:
         assert sorted(each) == ["firmware/bios/current_version"]
         assert "is '2.1' and is to be '2.2'" in each["firmware/bios/current_version"]
