@@ -52,6 +52,7 @@ class SoftwareTpm:
     def __init__(self, loader: bytes = _LOADER) -> None:
         self.loader = loader
         self.wrong: str | None = None
+        self.certificate: bytes | None = None  # in DER, of its endorsement key
         self._ek = rsa.generate_private_key(65537, 2048)
         self._ak = ec.generate_private_key(ec.SECP256R1())
         self._first: Json | None = None
@@ -149,7 +150,9 @@ class SoftwareTpm:
         """Return the answer of a command of the plug-in.  Raises ValueError as the TPM refuses."""
         if name == "identify":
             keys = {"endorsement_key": self._ek_public(), "attestation_key": self._ak_public()}
-            return {key: _text(_sized(area)) for key, area in keys.items()}
+            answer = {key: _text(_sized(area)) for key, area in keys.items()}
+            own = self.certificate
+            return answer if own is None else answer | {"endorsement_certificate": _text(own)}
         answer = self._quote(params)
         if self.wrong == "replayed":
             return self._first or answer

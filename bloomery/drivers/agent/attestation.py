@@ -2,10 +2,11 @@
 
 The agent's ramdisk has the plug-in ``bloomery_attestation`` (contrib/agent), with two commands:
 
-    attest.identify {}                            -> {"endorsement_key", "attestation_key"}
+    attest.identify {} -> {"endorsement_key", "attestation_key", "endorsement_certificate"}
     attest.quote {"credential", "secret", "pcrs"} -> {"quote", "signature", "pcrs", "event_log"}
 
-Keys are TPM2B_PUBLIC, and all but ``pcrs`` ({number: hexadecimal}) is in base64.  The challenge is
+Keys are TPM2B_PUBLIC, and all but ``pcrs`` ({number: hexadecimal}) is in base64.  The certificate,
+in DER, is left out where the TPM has none.  The challenge is
 a secret that is encrypted for the endorsement key and bound to the attestation key.  The quote has
 it as its nonce: so both keys are in one TPM, and the quote was made after the question.
 """
@@ -91,11 +92,6 @@ class Attestation:
         """Run a step of STEPS.  Raises as ``verify``."""
         if step.step == VERIFY:
             return self.verify(task)
-        if self._makers is not None:
-            raise errors.StepFailure(
-                reason=f"[agent]attestation_ca asks for certificates, and {LEARN} learns a key "
-                f"alone: set driver_info/{KEY} to the certificate of the machine's TPM",
-            )
         if not task.turn and task.driver_info.get(KEY):
             raise errors.StepFailure(
                 reason=f"driver_info/{KEY} names an endorsement key already: remove it first, if "
@@ -169,14 +165,38 @@ class Attestation:
                 f"driver_info/{KEY} names {enrolled}",
             )
         tpm.check_attestation_key(ak)
+        enrols = key
+        if is_new and self._makers is not None:
+            enrols = self._certificate(answer, key)
         challenge = tpm.challenge(ek, ak)
         task.node.driver_internal_info[_CHALLENGE] = {
             "endorsement_key": key,
+            "enrols": enrols,
             "attestation_key": answer["attestation_key"],
             "credential": base64.b64encode(challenge.credential).decode(),
             "secret": base64.b64encode(challenge.encrypted_secret).decode(),
             "answer": hashlib.sha256(challenge.secret).hexdigest(),
         }
+
+    def _certificate(self, answer: Json, key: str) -> str:
+        """Return the certificate in PEM of a key that is learnt.  Raises StepFailure."""
+        from bloomery.drivers.attestation import tpm
+
+        if not answer.get("endorsement_certificate"):
+            raise errors.StepFailure(
+                reason="[agent]attestation_ca asks for the certificate of the endorsement key, and "
+                f"the machine's TPM shows none: set driver_info/{KEY} to that of its maker",
+            )
+        certificate = tpm.read_certificate(_bytes(answer, "endorsement_certificate"))
+        try:
+            self._makers.check(certificate)
+        except errors.Invalid as exc:
+            raise errors.StepFailure(reason=f"cannot learn the endorsement key: {exc}") from exc
+        if tpm.enrolled_fingerprint(certificate) != key:
+            raise errors.StepFailure(
+                reason="the certificate that the machine's TPM shows is that of another key"
+            )
+        return certificate
 
     def _enrolled(self, task: base.DriverTask) -> str:
         """Return the fingerprint of the node's endorsement key.
@@ -232,7 +252,7 @@ class Attestation:
         policy.check(event_log.read(_bytes(answer, "event_log")), values, self._expected(task))
         del info[_CHALLENGE]
         if learns is not None:
-            enrolled: Json = {KEY: challenge["endorsement_key"]}
+            enrolled: Json = {KEY: challenge["enrols"]}
             if learns:
                 pinned = {str(pcr): values[pcr].hex() for pcr in learns}
                 enrolled[PCRS] = (task.node.driver_info.get(PCRS) or {}) | pinned

@@ -194,6 +194,16 @@ def enrolled_fingerprint(text: Any) -> str:
     )
 
 
+def read_certificate(data: bytes) -> str:
+    """Return a certificate in PEM; ``data``: DER, and what fills the TPM's memory after it."""
+    size = 4 + int.from_bytes(data[2:4], "big")  # of a sequence of 256 bytes and more
+    try:
+        certificate = x509.load_der_x509_certificate(data[:size])
+    except ValueError as exc:
+        raise errors.StepFailure(reason="the TPM's certificate cannot be read") from exc
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
 # ----------------------------------------------------------------------------------- challenge
 
 

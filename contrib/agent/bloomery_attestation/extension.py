@@ -15,7 +15,7 @@ class AttestExtension(base.BaseAgentExtension):  # type: ignore[misc]
 
     @base.async_command("identify")  # type: ignore[misc]
     def identify(self) -> dict[str, str]:
-        """Return the public areas of the endorsement key and the attestation key."""
+        """Return the public areas of both keys, and the certificate of the endorsement key."""
         try:
             return tpm2.Tpm().identify()
         except tpm2.TpmError as exc:

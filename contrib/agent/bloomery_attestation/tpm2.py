@@ -19,6 +19,7 @@ SECURITY: Final = Path("/sys/kernel/security")
 EVENT_LOG: Final = SECURITY / "tpm0/binary_bios_measurements"
 _CREDENTIAL_FILE: Final = struct.pack(">II", 0xBADCC0DE, 1)  # begins a file of a credential
 _ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|restricted|sign"
+_CERTIFICATE: Final = "0x1c00002"  # of the RSA key (TCG EK Credential Profile 2.5, 2.2.1.4)
 _PCR_BYTES: Final = 32
 _TIMEOUT_S: Final = 300  # a slow TPM takes a minute for an RSA key
 
@@ -41,14 +42,23 @@ class Tpm:
         self._event_log = event_log
 
     def identify(self) -> dict[str, str]:
-        """Return the public areas of both keys in base64.  Raises TpmError."""
+        """Return the public areas of both keys in base64, and the certificate that the TPM has.
+
+        Raises TpmError.
+        """
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self._make_keys(folder)
-            return {
+            answer = {
                 "endorsement_key": _encoded((folder / "ek.pub").read_bytes()),
                 "attestation_key": _encoded((folder / "ak.pub").read_bytes()),
             }
+            try:
+                self._run(folder, "nvread", "-C", "o", _CERTIFICATE, "-o", "ek.crt")
+            except TpmError:  # many TPMs have none
+                return answer
+            certificate = _encoded((folder / "ek.crt").read_bytes())
+            return {**answer, "endorsement_certificate": certificate}
 
     def quote(self, credential: str, secret: str, pcrs: Iterable[int]) -> dict[str, Any]:
         """Answer a challenge with a quote of these PCRs, their values and the event log.

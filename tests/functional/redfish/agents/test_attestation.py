@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -375,9 +376,37 @@ def test_a_key_of_no_trusted_maker_is_refused_before_the_machine_boots(
     assert "is not of a trusted TPM" in validation["deploy"]["reason"]
 
 
+def der(certificate: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(certificate)
+
+
 @pytest.mark.parametrize("asks_makers", [True])
-def test_a_key_alone_is_not_learnt_where_certificates_are_asked_for(stage, node, ramdisk):
+def test_a_key_is_learnt_with_the_certificate_of_a_trusted_maker(stage, node, ramdisk, tpm, maker):
     stage.patch(node, **{"driver_info.attestation_ek": None})
-    error = clean(stage, ramdisk, node, LEARN)["last_error"]
-    assert "[agent]attestation_ca asks for certificates" in error
+    certificate = maker.certify(tpm.endorsement_key)
+    tpm.certificate = der(certificate) + 50 * b"\xff"  # that fills the TPM's memory
+    assert clean(stage, ramdisk, node, LEARN)["last_error"] is None
+    assert stage.show(node)["driver_info"]["attestation_ek"] == certificate
+    assert clean(stage, ramdisk, node, VERIFY)["last_error"] is None
+
+
+@pytest.mark.parametrize("asks_makers", [True])
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("none", "asks for the certificate of the endorsement key, and the machine's TPM shows"),
+        ("a stranger's", "cannot learn the endorsement key: driver_info/attestation_ek is not of"),
+        ("another key's", "the certificate that the machine's TPM shows is that of another key"),
+        ("garbage", "the TPM's certificate cannot be read"),
+    ],
+)
+def test_a_key_without_its_certificate_is_not_learnt(stage, node, ramdisk, tpm, maker, kind, why):
+    stage.patch(node, **{"driver_info.attestation_ek": None})
+    tpm.certificate = {
+        "none": None,
+        "a stranger's": der(Maker("the maker").certify(tpm.endorsement_key)),
+        "another key's": der(maker.certify(SoftwareTpm().endorsement_key)),
+        "garbage": b"0\x82\x00\x04 abc",
+    }[kind]
+    assert why in clean(stage, ramdisk, node, LEARN)["last_error"]
     assert stage.show(node)["driver_info"]["attestation_ek"] is None
