@@ -87,8 +87,8 @@ class Rack:
         }  # fmt: skip
         return template({"workers": group}, name=f"{image} {count}")
 
-    def update(self, image: str = NEW, count: int | None = None) -> None:
-        self.site.update(self.template(image, count))
+    def update(self, image: str = NEW, count: int | None = None, *, converge: bool = False) -> None:
+        self.site.update(self.template(image, count), payload={"converge": converge})
 
     def run(self, kill: Kill | None = None) -> int:
         engine = Engine(self.site.db, self.site.runtime(), kill, self._answer_pauses)
@@ -326,6 +326,34 @@ def test_a_signal_ends_the_wait_for_a_window(make_rack: Make, signal, status, ne
     assert (rack.site.stack().status, rack.machines.images().count(NEW)) == (status, new)
     assert rack.site.now_s - before < 3600
     assert len(rack.told_pauses()) == (signal == "pause")
+
+
+@pytest.mark.parametrize(
+    ("signals", "is_soon"),
+    [([], False), (["continue"], True), (["pause", "continue"], False),
+     ],
+)  # fmt: skip
+def test_members_that_are_gone_are_replaced_in_the_window(
+    make_rack: Make, signals, is_soon
+) -> None:
+    """An update that converges waits as well, and looks at the members after a pause, too."""
+    rack = make_rack(2, policy={"window": NIGHT})
+    nodes = rack.machines.nodes
+    gone = next(uuid for uuid, node in nodes.items() if node["instance_uuid"] is not None)
+    del nodes[gone]
+    before, left = rack.site.now_s, list(signals)
+    rack.update("http://images/a", converge=True)
+
+    def answer(_commits: int) -> None:
+        if left and rack.rollout().get("state") in ("waiting", "paused"):
+            state, signal = rack.rollout()["state"], left[0]
+            if (state == "paused") == (signal == "continue" and signals[0] == "pause"):
+                rack.signal(left.pop(0))
+
+    Engine(rack.site.db, rack.site.runtime(), None, answer).run(rack.site.root)
+    assert rack.site.stack().status == Status.COMPLETE, rack.site.stack().reason
+    assert (len(rack.machines.images()), left) == (2, [])
+    assert (rack.site.now_s - before < 1800) is is_soon
 
 
 def test_killed_at_any_commit_a_roll_out_keeps_to_its_window(make_rack: Make) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_053,  # certificates of TPMs are learnt
-    "lines of the tests": 153_997,  # certificates of TPMs are learnt
+    "lines of the product": 134_056,  # drains of machines, windows of roll-outs
+    "lines of the tests": 154_025,  # drains of machines, windows of roll-outs
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1429,  # values from outside
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_665,  # values from outside, agents of servers
+    "lines of bloomery/orchestration/resources": 10_668,  # drains of machines, windows of roll-outs
     "lines of bloomery/orchestration/engine_host": 2008,  # drains of machines
     "lines of bloomery/orchestration/orders": 3750,  # refusals of plans
     "lines of bloomery/orchestration/queries": 1713,  # drains of machines
@@ -50,7 +50,7 @@ LIMITS = {
     "files of the product": 785,  # makers of TPMs
     "functions": 8615,  # certificates of TPMs are learnt
     "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
-    "one-caller helpers": 583,  # certificates of TPMs are learnt
+    "one-caller helpers": 582,  # certificates of TPMs are learnt
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 163,  # parents go on in flows
     "moves of create": 320,  # revisions of stacks

@@ -42,14 +42,14 @@ WINDOW_POLL_S: Final = 3600.0  # of a closed window, where a wall clock may be s
 DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # state of the canary
 PROGRESS: Final = ("state", "batch", "of", "reason", "failed")  # in the attribute ``rollout``
 STEPS: Final = stepwise.MARKS | {
-    "look": Step("replace members that are gone", "change"),
+    "look": Step("replace members that are gone", "change pause revert", "for its window"),
     "choose": Step("begin the next batch", "change pause revert resume end", "for its window"),
     "change": Step("wait for the members to change", "settle", "for the child stack"),
     "settle": Step("wait before checking the members", "judge", "settle_seconds, or soak_seconds"),
     "judge": Step("check whether the members are ready", "settle rest pause revert"),
     "rest": Step("wait between two batches", "choose", "pause_time"),
     "pause": Step("hold the roll-out", "resume revert", "for a signal"),
-    "resume": Step("go on after a pause", "choose", orders=True),
+    "resume": Step("go on after a pause", "choose look", orders=True),
     "revert": Step("restore the old definition of members", "reverted"),
     "reverted": Step("wait for the members to change", "revert", "for the child stack"),
 }
@@ -174,8 +174,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             "state": RUNNING, "batch": 0, "of": 0, "left": remaining, "changed": [],
             "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
-        is_looked_at = child is not None and self.children().converges
-        self.begin("look" if is_looked_at else "choose")
+        looks = data[ROLLOUT]["looks"] = child is not None and self.children().converges
+        self.begin("look" if looks else "choose")
 
     check_create_complete = check_update_complete = stepwise.Stepwise.check_create_complete
 
@@ -224,8 +224,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     # ------------------------------------------------------------------------------ steps: a batch
 
-    def step_look(self) -> str | None:
+    def step_look(self) -> stepwise.Following:
         """Begin an update without changes: convergence replaces members that are gone."""
+        if following := self._after_signal() or self._wait_for_window():
+            return following
+        self._rollout["looks"] = False
         return self._change({})
 
     def step_choose(self) -> stepwise.Following:
@@ -383,7 +386,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def step_resume(self) -> str | None:
         """Continue in a transaction of its own, so that a pause right after it is shown, too."""
-        return "choose"
+        return "look" if self._rollout.get("looks") else "choose"
 
     def step_revert(self) -> str | None:
         """Restore the next batch, then delete new members.  Raises RolloutFailed at the end."""
