@@ -67,6 +67,19 @@ def test_the_machine_is_switched_off_and_its_agent_forgotten(stage, node, agent)
     assert not left & shown["driver_internal_info"].keys()
 
 
+def test_the_parent_of_a_child_goes_on_before_the_agent_of_the_child(stage, agent):
+    parent = stage.enrol()
+    stage.power(parent, "power off")
+    child = stage.bring_to("manageable", inspect_interface="agent", parent_node=parent)
+    stage.api.post("/v1/ports", {"node_uuid": child, "address": MAC})
+    stage.ask(child, "inspect")
+    stage.wait_for(child, "inspect wait")
+    assert stage.show(parent)["power_state"] == "power on"
+    agent.expect(agent.try_to_hand_in(), 202)
+    assert stage.wait_for(child, "manageable")["last_error"] is None
+    assert stage.steps(child, "inspect")[0] == ("power.power_on", "done")
+
+
 def test_what_was_handed_in_is_in_rows_until_it_is_processed(stage, node, agent):
     agent.try_to_hand_in()
     stage.wait_for(node, "manageable")
