@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_056,  # drains of machines, windows of roll-outs
-    "lines of the tests": 154_038,  # parents go on in flows
+    "lines of the product": 134_064,  # drains of machines, windows of roll-outs
+    "lines of the tests": 154_059,  # drains of machines, windows of roll-outs
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
@@ -35,7 +35,7 @@ LIMITS = {
     "lines of bloomery/orchestration": 494,  # values from outside, agents of servers
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3421,  # values from outside, agents of servers
-    "lines of bloomery/orchestration/foresight": 1429,  # values from outside
+    "lines of bloomery/orchestration/foresight": 1437,  # drains of machines, windows of roll-outs
     "lines of bloomery/orchestration/plan": 1575,  # values from outside
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 10_668,  # drains of machines, windows of roll-outs

@@ -23,6 +23,7 @@ from bloomery.orchestration.plan.plans import (
 from bloomery.orchestration.resources import groups
 from bloomery.orchestration.resources.batches import Batch
 from bloomery.orchestration.resources.resource_group import Indexed
+from bloomery.orchestration.resources.windows import Window
 from bloomery.orchestration.stack import Stack
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
@@ -100,6 +101,13 @@ def batch_members(builder: PlanBuilder) -> None:
         except errors.Misplaced as exc:
             raise exc.under("resources", name) from exc
         _Batches(builder, name, group.member, nested_plan).lay_out(foreseen)
+        rolling = group.update_policy.get("rolling_update") or {}
+        if builder.existing.converges and (window := Window.of(rolling.get("window"))):
+            batched = {member for batch in foreseen for member in batch.changed}
+            for key, action in builder.actions.items():  # what the update repairs beforehand
+                parent, _, member = key.name.rpartition("/")
+                if (parent, key.phase) == (name, MAKE) and member not in batched:
+                    builder.actions[key] = replace(action, window=window)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ import pytest
 from bloomery.conf.notifications import Events
 from tests.functional.orchestration.test_machine_groups import group_of, images
 from tests.functional.orchestration.test_machine_plans import planned
-from tests.functional.orchestration.test_machines import enrol, why_of
+from tests.functional.orchestration.test_machines import enrol, ironic, why_of
 from tests.functional.stories.test_stack_revisions import run
 from tests.kit.servers.orchestration import Orchestration
 from tests.kit.waiting import wait_for
@@ -69,6 +69,27 @@ def test_a_roll_out_waits_for_its_window_and_a_signal_lets_it_go(site: Orchestra
     assert site.ask("POST", f"{path}/resources/workers/signal", {"rollout": "continue"})[0] == 200
     site.wait_for(path, "UPDATE_COMPLETE")
     assert images(site) == [NEW, NEW]
+
+
+def test_what_a_converging_update_repairs_waits_as_its_plan_says(site: Orchestration) -> None:
+    opens = (datetime.now(UTC) + timedelta(hours=12)).replace(second=0, microsecond=0)
+    window = {"cron": f"{opens:%M %H} * * *", "length": 3600}
+    path = site.create("workers", windowed(OLD, window))
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert ironic(site, "PUT", "/v1/nodes/n1/states/power", {"target": "power off"})[0] == 202
+    off = lambda: ironic(site, "GET", "/v1/nodes/n1")[1]["power_state"] == "power off"  # noqa: E731
+    wait_for(off, "the power to be off")
+    body = {"template": windowed(OLD, window), "converge": True}
+    _, preview = site.ask("PUT", f"{path}/preview", body)
+    plan = preview["plan"]
+    assert plan["begins_at"] == opens.isoformat(timespec="minutes")
+    assert [step["resource"] for step in plan["steps"] if "its window" in step["reason"]] != []
+    assert site.ask("PUT", path, body)[0] == 202
+    wait_for(lambda: why_of(site, path)["cause_code"] == "window_closed", "the window")
+    assert off()
+    assert site.ask("POST", f"{path}/resources/workers/signal", {"rollout": "continue"})[0] == 200
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert not off()
 
 
 def test_another_order_ends_the_wait_for_a_window(site: Orchestration) -> None:
