@@ -26,7 +26,7 @@ ROWS = """
     import(new URL('store.js', document.baseURI)).then(
         ({rows}) => done(JSON.stringify([...rows.values()])));
 """
-OF_THE_PAGE = ("seen", "text", "updated_at")
+OF_THE_PAGE = ("seen", "since", "text", "updated_at")
 PREFIX = "/site"
 
 
