@@ -269,8 +269,13 @@ def test_why_names_the_ways_out_of_a_lack_of_nodes(
     path = site.create("short", template({"slot": resource}))
     site.wait_for(path, state)
     shortage = "no available nodes match the resource class nope"
-    why = wait_for(lambda: shortage in str(why_of(site, path)) and why_of(site, path), shortage)
-    assert why["next_action"].startswith("enrol a node (bloomery enrol), free one, or use another ")
+    advice = "enrol a node (bloomery enrol), free one, or use another "
+
+    def advised() -> dict[str, Any] | None:
+        why = why_of(site, path)
+        return why if why["next_action"].startswith(advice) and shortage in str(why) else None
+
+    why = wait_for(advised, advice)
     assert "the classes that exist: bm." in why["next_action"]
     if key == "waiting":
         assert why["waiting"][0]["for"] == f"a node: {shortage}"
