@@ -202,7 +202,7 @@ def test_a_name_that_no_stack_may_have_is_refused(name: str, here: Path, typed: 
 
 
 def test_a_type_that_is_like_none_is_told_what_there_is(here: Path, typed: Command) -> None:
-    written(here, t__yaml=HEAD + "resources:\n  a: {type: My::Server}\n")
+    written(here, t__yaml=HEAD + "resources:\n  a: {type: Qq::Zz}\n")
     said = typed("validate", "t.yaml").stderr
     assert "OS::Heat::Value" in said
     assert "resource_registry" in said
