@@ -31,6 +31,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.drivers import Console
 from bloomery.db import event_numbers, nodes
 from bloomery.db.engine import Database
 from bloomery.db.tables import EVENTS, NODE_HISTORY, NODES, STEP_RUNS
@@ -249,7 +250,10 @@ class Site:
             for kind in INTERFACES
         }
         types = tuple(sorted(installed.select(group="bloomery.hardware.types").names))
-        settings = Conf(default=Default(enabled_hardware_types=types, **enabled))
+        settings = Conf(
+            default=Default(enabled_hardware_types=types, **enabled),
+            console=Console(ssh_known_hosts="/none", ssh_host_keys="accept-new"),
+        )
         with mock.patch.object(ipmi_tool, "require"):
             loaded = registry.load(settings)
         return loaded.interfaces

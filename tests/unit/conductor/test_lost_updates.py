@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bloomery import errors
 from tests.kit.probes import probes
 from tests.kit.servers.site import Site
+from tests.kit.waiting import wait_for
 
 
 def test_32_clients_patching_one_node_lose_nothing(make_site):
@@ -42,8 +44,29 @@ def test_those_who_may_not_wait_are_told_at_once(site: Site, monkeypatch):
     node = site.enrol(provision_state="available")
     site.patience_s = 20
     monkeypatch.setattr(site.runtime.node_locks, "_per_node", 2)
-    refused = probes.no_acknowledged_patch_is_lost(site, node, clients=16, rounds=3)
-    assert refused > 0
+    refusals, run = [], partial(probes.no_acknowledged_patch_is_lost, site, node, 16, 3)
+    clients = threading.Thread(target=lambda: refusals.append(run(manager=Counted(site))))
+    with site.acquire(node, purpose="deploy"):
+        clients.start()
+        wait_for(lambda: Counted.refused >= 14, "all but two to be refused")
+    clients.join()
+    assert refusals[0] >= 14
+
+
+class Counted:
+    """The manager of a site; counts what it refuses."""
+
+    refused = 0
+
+    def __init__(self, site: Site) -> None:
+        self._manager = site.service.manager
+
+    def update_node(self, *args: Any) -> Any:
+        try:
+            return self._manager.update_node(*args)
+        except errors.NodeLocked:
+            Counted.refused += 1
+            raise
 
 
 ON_A_HELD_NODE = [
