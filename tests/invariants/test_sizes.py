@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 134_064,  # drains of machines, windows of roll-outs
-    "lines of the tests": 154_064,  # drains of machines, windows of roll-outs
+    "lines of the tests": 154_091,  # drains of machines, windows of roll-outs
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks

@@ -17,7 +17,7 @@ PAGES = {
     "/events?type=baremetal.node.provision_set": "node.provision_set",
     "/activity": "Slowest steps", "/allocations": "Node", "/books": "No runbook yet",
     "/conductors": "online", "/bmcs": "answers",
-    "/firmware": "Simulated", "/webhooks": "webhook", "/audit": "POST /v1/nodes", "/about": "1.115",
+    "/firmware": "Simulated", "/webhooks": "webhook", "/audit": "nodes:batch", "/about": "1.115",
 }  # fmt: skip
 
 
