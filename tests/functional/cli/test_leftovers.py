@@ -31,13 +31,18 @@ def rack(count: int) -> dict[str, Any]:
 
 
 def webs(image: str) -> dict[str, Any]:
-    """Four machines with names, whose image changes by replacement."""
+    """Four machines, whose image changes by replacement, and a resource that requires them all.
+
+    It keeps the old machines until all new ones are there, however long each of them takes.
+    """
     properties = {
         "selector": {"resource_class": "bm.left"}, "image_update_policy": "replace",
         "image": {**IMAGE, "source": f"http://images/{image}.img"},
     }  # fmt: skip
     web = {"type": "OS::Ironic::Instance", "properties": properties}
-    return template({f"web{number}": web for number in range(4)})
+    names = [f"web{number}" for number in range(4)]
+    value = {"type": "OS::Heat::Value", "depends_on": names, "properties": {"value": image}}
+    return template(dict.fromkeys(names, web) | {"all": value})
 
 
 def used(site: Orchestration) -> dict[str, dict[str, Any]]:

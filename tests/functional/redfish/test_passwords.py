@@ -234,10 +234,11 @@ def _dies_after(commits: int, path: Path, make_rack, *, is_new: bool) -> bool:
         site.order("do_provisioning_action", nodes[0], *verb)
         wait_for(lambda: db.died.is_set() or has_changed(site, nodes[0]), "an end")
     died = db.died.is_set()
+    wait_for(lambda: not site.runtime.workers.busy, "its workers to end")
+    assert all(works(site, machines[0], node) for node in nodes), commits
     site.close()
     site = site.restarted(**kept)
     try:
-        assert all(works(site, machines[0], node) for node in nodes), commits
         site.wait_for_state(nodes[0], "manageable", *(["enroll"] if not commits else []))
         wait_for(lambda: site.is_free(nodes[0]), "the node to be free")
         assert site.node(nodes[0]).last_error is None
