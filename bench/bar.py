@@ -62,7 +62,9 @@ _MOST_S: Final = 7200.0
 _MOST_TRIES: Final = 20
 _T: Final = NODES.c
 _AT_REST: Final = sa.select(_T.name, _T.provision_state, _T.maintenance).where(
-    _T.reservation.is_(None), _T.target_provision_state.is_(None)
+    _T.reservation.is_(None),
+    # a failed clean keeps the state that it was to end in
+    sa.or_(_T.target_provision_state.is_(None), _T.provision_state == "clean failed"),
 )
 _HELD: Final = sa.select(sa.func.count()).where(_T.reservation.is_not(None))
 # The verb that an operator gives a node at rest; a node that was inspected is provided instead.

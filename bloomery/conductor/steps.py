@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bloomery import errors, parsing
+from bloomery import errors, parsing, secrets
 from bloomery.conductor import inspection, notification_utils, states, task_manager, writes
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
@@ -36,6 +36,7 @@ _ORDER: Final[dict[str, Mapping[str, int]]] = {
 _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
 _CHILD_TARGETS: Final = {"power_on": Power.ON, "power_off": Power.OFF, "reboot": Power.REBOOT}
 _MOST_WAIT_S: Final = 1e9
+_PARENT_LOCKED_S: Final = 1.0  # between two attempts to take the lock of the parent
 _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 
@@ -329,7 +330,7 @@ def parent_first(task: TaskManager, *, refuses_locked: bool = False) -> list[Ste
     """Return the step that switches on the parent, before a flow switches the node on.
 
     It is needed where the parent gives the node its power and is not on.  ``refuses_locked``: raise
-    ParentNodeLocked at once; else the step takes the lock, or fails with its holder.
+    ParentNodeLocked at once; else the step waits for the lock.
     """
     node = task.node
     if node.parent_node in (None, node.uuid) or not takes_power_from_parent(node):
@@ -353,13 +354,25 @@ def run_on_child(task: TaskManager, step: Step) -> Outcome:
     (``Again``).  The child's provision state stays.
 
     Raises the child's NodeLocked and NodeNotFound, and StepFailure where the child would wait or
-    hold.
+    hold.  A step on the flow's own parent waits for its lock: siblings and the parent may be at
+    work, and one of them may switch it on.
     """
     if task.child is None or task.child.node_id != step.child:
         task.release_child()
+        is_parent = step.child == task.node.parent_node
+        if is_parent and step.step == "power_on" and not parent_first(task):
+            return DONE
+        relation = "for child" if is_parent else "of parent"
+        purpose = f"step {step.name} {relation} node {task.node.uuid}"
         context = replace(task.context, in_place=True)
-        purpose = f"step {step.name} of parent node {task.node.uuid}"
-        task.child = task_manager.acquire(context, str(step.child), purpose=purpose)
+        try:
+            task.child = task_manager.acquire(
+                context, str(step.child), purpose=purpose, retry=not is_parent
+            )
+        except errors.NodeLocked as locked:
+            if not is_parent:
+                raise
+            return Again(after_s=_PARENT_LOCKED_S, reason=f"its parent: {secrets.brief(locked)}")
     child = task.child  # of this attempt, or of the one before
     child.turn, child.insists, child.reads = task.turn, task.insists, {}
     if step.step in ON_CHILDREN:

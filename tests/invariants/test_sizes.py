@@ -14,13 +14,13 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_064,  # drains of machines, windows of roll-outs
-    "lines of the tests": 154_091,  # drains of machines, windows of roll-outs
+    "lines of the product": 134_077,  # drains of machines, windows of roll-outs
+    "lines of the tests": 154_126,  # drains of machines, windows of roll-outs
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9064,  # the audit
     "lines of bloomery/cli": 11_888,  # the activity of a site; act, import and parts of stacks
     "lines of bloomery/cmd": 2254,  # drains of machines
-    "lines of bloomery/conductor": 11_578,  # parents go on in flows
+    "lines of bloomery/conductor": 11_591,  # parents go on in flows
     "lines of bloomery/conf": 2035,  # makers of TPMs
     "lines of bloomery/db": 9541,  # the activity of a site
     "lines of bloomery/drivers": 22_836,  # certificates of TPMs are learnt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.machines.scripted import Script
+from tests.kit.waiting import wait_for
 
 
 @pytest.fixture
@@ -169,11 +170,39 @@ def test_a_parent_that_fails_to_go_on_fails_the_flow_of_its_child_by_name(stage)
     assert stage.site.is_free(parent)
 
 
-def test_a_parent_that_stays_locked_is_named_by_the_flow(stage):
+def test_a_flow_waits_for_a_parent_that_is_locked(stage):
     parent = stage.enrol()
     child = stage.enrol(parent_node=parent)
     stage.ask(child, "manage")
     stage.wait_for(child, "manageable")
     with stage.site.acquire(parent, purpose="a long story"):
         stage.ask(child, "provide")
-        assert "a long story" in stage.wait_for(child, "clean failed")["last_error"]
+        wait_for(lambda: "a long story" in stage.why(child)["cause"], "the child to wait")
+    shown = stage.wait_for(child, "available")
+    assert shown["last_error"] is None
+    assert powers(stage, parent) == ["power on"]
+
+
+def test_children_that_are_provided_together_wait_for_each_other(stage):
+    """Each flow needs the lock of the parent, while another one switches it on."""
+    parent = stage.enrol({"delay": {"power": 0.05}})
+    children = [stage.enrol(parent_node=parent) for _ in range(4)]
+    for node in (parent, *children):
+        stage.ask(node, "manage")
+        stage.wait_for(node, "manageable")
+    for node in (parent, *children):
+        stage.ask(node, "provide")
+    for node in (parent, *children):
+        assert stage.wait_for(node, "available")["last_error"] is None
+
+
+def test_a_flow_goes_on_where_another_one_has_switched_the_parent_on(stage):
+    parent = stage.enrol()
+    child = stage.enrol(parent_node=parent)
+    stage.ask(child, "manage")
+    stage.wait_for(child, "manageable")
+    with stage.site.acquire(parent, purpose="a long story"):
+        stage.ask(child, "provide")
+        wait_for(lambda: "a long story" in stage.why(child)["cause"], "the child to wait")
+        stage.site.set(parent, power_state="power on")
+        assert stage.wait_for(child, "available")["last_error"] is None
