@@ -28,7 +28,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
 
 def _run_all() -> None:
     for seed in range(drawn.SEEDS):
-        drawn.test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed)
+        drawn.test_any_roll_out_ends_and_leaves_what_the_next_update_finishes("rebuild", seed)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
