@@ -44,6 +44,7 @@ TOOLS: Final = {  # program or path: package
     "curl": {"curl": "curl"},
     "qemu-img": {"qemu-img": "qemu-utils"},
     "fat": {"mkfs.vfat": "dosfstools", "mcopy": "mtools"},
+    "ssh": {"ssh": "openssh-client"},
     "tpm": {"swtpm": "swtpm", "tpm2_quote": "tpm2-tools"},
     "chromium": {"chromium": "chromium", "chromedriver": "chromium-driver"},
     "debootstrap": {"debootstrap": "debootstrap"},

@@ -122,7 +122,7 @@ def over(transport: str) -> tuple[str, str]:
 SUITES: Final = (
     Suite(
         "tests", When.CHANGE, SAMPLED, 2400, "SQLite", uses=(*DATABASES, "rabbitmq", "chromium"),
-        tools=("ipmi", "curl", "qemu-img", "fat", "tpm"), env=(("BLOOMERY_SAMPLE", "8"),),
+        tools=("ipmi", "curl", "qemu-img", "fat", "ssh", "tpm"), env=(("BLOOMERY_SAMPLE", "8"),),
     ),
     Suite("lint", When.CHANGE, STYLE, 120),
     Suite("types", When.CHANGE, "mypy", 600),

@@ -7,6 +7,7 @@ import dataclasses
 import shutil
 import threading
 
+import asyncssh
 import pytest
 
 from bloomery import errors
@@ -19,7 +20,6 @@ from tests.kit.servers.stories import Stage
 from tests.kit.waiting import wait_for
 from tools.servers import free_port
 
-asyncssh = pytest.importorskip("asyncssh")
 pytestmark = pytest.mark.skipif(not shutil.which("ssh"), reason="needs the program ssh")
 
 
