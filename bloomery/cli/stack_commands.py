@@ -480,7 +480,7 @@ def _carry_out(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Send an order whose plan was shown, with ``more`` in its body, and watch it."""
-    body = order.body | more
+    body = order.request | more
     if "basis" in document["plan"]:  # of a saved plan: its own
         body = {"plan_basis": document["plan"]["basis"]} | body
     run = stacks.StackRun(

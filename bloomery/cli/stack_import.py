@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import yaml
 
 from bloomery.cli import cloud, stack_orders, stacks, terminal
 from bloomery.cli.client import ApiError
@@ -22,6 +21,7 @@ from bloomery.cli.node_orders import NodeNotThere, path_of
 from bloomery.cli.stack_machines import INSTANCE, MARK
 from bloomery.cli.stacks import Json
 from bloomery.orchestration.resources import instance_fields
+from bloomery.orchestration.template import write as template_writer
 
 ACTIVE: Final = "active"
 _NOT_FOUND: Final = 404
@@ -185,7 +185,7 @@ def paths(folder: Path, name: str) -> tuple[Path, Path, Path]:
 def write(folder: Path, name: str, data: Json) -> None:
     """Write the files.  Raises ClickException if one is there with another content."""
     parts = (data["template"], data["environment"])
-    texts = [yaml.safe_dump(part, sort_keys=False) for part in parts]
+    texts = [template_writer.text(part) for part in parts]
     texts.append(json.dumps(data, indent=2) + "\n")
     files = dict(zip(paths(folder, name), texts, strict=True))
     for path, text in files.items():

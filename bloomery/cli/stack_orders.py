@@ -51,6 +51,7 @@ class StackOrder:
     """``body``: of the request; ``source``: what a hint repeats, as the user typed it.
 
     ``saved``: the steps of the plan that the order carries out; None: no saved plan.
+    ``text``: of the template's file; None: the order has another template than its file.
     """
 
     name: str
@@ -58,6 +59,12 @@ class StackOrder:
     source: str
     existing: bool = False
     saved: list[Json] | None = None
+    text: str | None = None
+
+    @property
+    def request(self) -> Json:
+        """The body with the template as its user wrote it, which the service keeps."""
+        return self.body if self.text is None else self.body | {"template": self.text}
 
 
 def read(
@@ -76,10 +83,12 @@ def read(
     if revision is None:
         file = groups.DOCUMENT.convert(file, None, None)
         stack_name = loader.checked_name(loader.Source(file=file, name=name).stack_name)
-        body = body_of(file, environments, parameters)
+        bundle = files.FileBundle()
+        body = body_of(bundle, file, environments, parameters)
         return StackOrder(
-            name=stack_name, body=body, source=f"{file} {stack_name}", existing=existing
-        )
+            name=stack_name, body=body, source=f"{file} {stack_name}", existing=existing,
+            text=bundle.kept.get(file),
+        )  # fmt: skip
     if name is not None or environments or parameters or existing or targets:
         raise click.UsageError(
             "--revision takes the name of the stack alone: the revision has template, "
@@ -90,9 +99,10 @@ def read(
     return StackOrder(name=stack_name, body={"revision": revision}, source=source)
 
 
-def body_of(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> Json:
+def body_of(
+    bundle: files.FileBundle, file: str, environments: tuple[str, ...], parameters: tuple[str, ...]
+) -> Json:
     """Return the request's template, files, environments and parameters."""
-    bundle = files.FileBundle()
     template = read_document(bundle.template, file)
     inputs = inputs_of(bundle, environments, parameters)
     for key, reason in bundle.unread.items():
@@ -197,7 +207,7 @@ def plan(
         "files": client.get(f"{path}/files") | order.body["files"],
     }
     options = " ".join(f"--target {target}" for target in targets)
-    order = replace(order, body=body, source=f"{order.source} {options}")
+    order = replace(order, body=body, text=None, source=f"{order.source} {options}")
     document = preview(client, order, present, free=free)
 
     def others(steps: list[Json]) -> list[Json]:
@@ -219,7 +229,7 @@ def save(file: str, order: StackOrder, present: Json | None, document: Json) -> 
     body = order.body | ({"plan_basis": plan["basis"]} if "basis" in plan else {})
     saved = {
         FORMAT: 1, "stack_name": order.name, "stack_id": present and present["id"],
-        "existing": order.existing, "body": body, "plan": plan,
+        "existing": order.existing, "body": body, "plan": plan, "template_text": order.text,
     }  # fmt: skip
     write(Path(file), json.dumps(saved, indent=2) + "\n")
 
@@ -261,7 +271,7 @@ def load(client: Any, file: str) -> StackOrder:
         )
     return StackOrder(
         name=name, body=saved["body"], source=f"--plan {file}", existing=saved["existing"],
-        saved=saved["plan"]["steps"],
+        saved=saved["plan"]["steps"], text=saved.get("template_text"),
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ class Line:
 
 
 FIRST: Final = "0013"  # an upgrade begins here, or with an empty database
-HEAD: Final = "0018"
+HEAD: Final = "0019"
 OURS: Final = Line(scripts="bloomery.db:migrations", first=FIRST, head=HEAD)
 _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")

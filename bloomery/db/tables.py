@@ -497,6 +497,7 @@ RAW_TEMPLATES = _table(
     _json("environment"),  # merged; its parameters sealed
     _text("files_digest", 64, index=True),
     _flag("sealed"),  # the template: a hidden value of a stack above may have reached it
+    sa.Column("text", LongText),  # in which it came, sealed with it; null: it came as a document
 )
 
 CREDENTIALS = _table(

@@ -67,6 +67,7 @@ def encode_template(template: Template, sealer: Sealer) -> tuple[Row, Row | None
         "environment": rows.dump_document(environment),
         "files_digest": digest,
         "sealed": template.has_secret,
+        "text": template.text and _sealed(template.text, sealer, hidden=template.has_secret),
         "created_at": now,
     }
     return row, files
@@ -84,13 +85,17 @@ def decode_template(row: sa.Row[Any], sealer: Sealer) -> Template:
         environment=environment,
         files=rows.load_document(row.files) if row.files else {},
         has_secret=row.sealed,
+        text=row.text and (sealer.open_text(row.text) if row.sealed else row.text),
     )
 
 
 def _encode(value: Any, sealer: Sealer, *, hidden: bool) -> str:
     if not value:
         return _EMPTY
-    text = rows.dump_document(value)
+    return _sealed(rows.dump_document(value), sealer, hidden=hidden)
+
+
+def _sealed(text: str, sealer: Sealer, *, hidden: bool) -> str:
     return sealer.seal_text(text) if hidden else text
 
 

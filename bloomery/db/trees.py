@@ -328,6 +328,7 @@ _TEMPLATE = (
         RAW_TEMPLATES.c.template,
         RAW_TEMPLATES.c.environment,
         RAW_TEMPLATES.c.sealed,
+        RAW_TEMPLATES.c.text,
         TEMPLATE_FILES.c.files,
     )
     .outerjoin(TEMPLATE_FILES, TEMPLATE_FILES.c.digest == RAW_TEMPLATES.c.files_digest)
@@ -383,7 +384,8 @@ _PROPERTIES_OF = sa.select(PROPERTIES_DATA).where(
 _TEMPLATES = (
     sa.select(
         RAW_TEMPLATES.c.uuid, RAW_TEMPLATES.c.template, RAW_TEMPLATES.c.environment,
-        RAW_TEMPLATES.c.sealed, TEMPLATE_FILES.c.files,
+        RAW_TEMPLATES.c.sealed, sa.null().label("text"),  # an engine needs the document alone
+        TEMPLATE_FILES.c.files,
     )
     .outerjoin(TEMPLATE_FILES, TEMPLATE_FILES.c.digest == RAW_TEMPLATES.c.files_digest)
     .where(RAW_TEMPLATES.c.uuid.in_(sa.bindparam("idents", expanding=True)))

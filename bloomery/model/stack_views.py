@@ -37,6 +37,7 @@ class StackArguments:
     """The body of create, update, adopt and of their previews, its texts parsed already.
 
     ``template``           parsed (``template.parse``), fetched if a URL was given; None: absent
+    ``template_text``      from which it was parsed; None: it came as a document
     ``environment``        parsed; None: absent.  Not read where ``environment_files`` is not empty
     ``parameters``         over those of the environment
     ``timeout_mins``       None: not said.  0: the default
@@ -54,6 +55,7 @@ class StackArguments:
     """
 
     template: Mapping[str, Any] | None = None
+    template_text: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] | None = None
     environment_files: Sequence[str] = ()

@@ -48,6 +48,7 @@ class Template:
     ``files``        by name; equal maps are stored once
     ``has_secret``   a hidden value of a parent stack may be in the template itself, as in the
                      template of a group: sealed at rest, too
+    ``text``         in which a user sent it; None: as a document, or the service made it
     """
 
     uuid: str
@@ -55,6 +56,7 @@ class Template:
     environment: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     has_secret: bool = False
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

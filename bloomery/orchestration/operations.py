@@ -85,6 +85,7 @@ class StackOperations:
     abandon_stack = Operation(deletion.abandon_stack, "stacks:abandon")
     export_stack = Operation(adoption.export_stack, "stacks:export")
     get_template = Operation(stacks.get_template, "stacks:template")
+    get_template_text = Operation(stacks.get_template_text, "stacks:template")
     get_environment = Operation(stacks.get_environment, "stacks:environment")
     get_files = Operation(stacks.get_files, "stacks:files")
     list_outputs = Operation(outputs.list_outputs, "stacks:list_outputs")

@@ -154,12 +154,41 @@ def test_the_history_plans_the_way_back(window, stacks) -> None:
     window.click("History")
     window.see("2 (current)")
     window.see("1 updated")
+    window.click("Compare")
+    window.see("template.resources.a.properties.value", "dialog")
+    window.see("bloomery stack diff web 1 2", "dialog")
+    window.driver.find_element("css selector", "dialog button.primary").click()
     window.click("Plan the way back")
     window.see("1 to patch", "dialog")
     window.driver.find_element("css selector", "dialog button.primary").click()
     window.see("3 (current)")
     value = stacks.get(f"{page}/template")["resources"]["a"]["properties"]["value"]
     assert value == "first"
+
+
+def test_a_template_is_shown_as_it_was_written_and_a_fault_leads_to_its_line(
+    window, stacks
+) -> None:
+    written = "heat_template_version: 2021-04-16\n# why: a test\nresources:\n" + "\n".join(
+        f"  r{number}: {{type: OS::Heat::Value, properties: {{value: {number}}}}}"
+        for number in range(60)
+    )
+    page = create(stacks, "written", written + "\n")
+    window.open(f"{page}?tab=template")
+    window.see("# why: a test")
+    shown = "return document.querySelector('.numbered').textContent"
+    assert window.driver.execute_script(shown) == written + "\n"
+    window.open(f"{page}/update")
+    window.see("Show the plan")
+    area = window.find("Template", "textarea")
+    assert area.get_property("value") == written + "\n"
+    window.fill("Template", written + "\n   bad: 1\n")
+    window.click("Show the plan")
+    window.click("Go to line 64")
+    chosen = (
+        "const a = document.activeElement; return a.value.slice(a.selectionStart, a.selectionEnd)"
+    )
+    assert window.driver.execute_script(chosen) == "   bad: 1"
 
 
 def test_hidden_values_are_on_no_page(window, stacks) -> None:

@@ -161,6 +161,9 @@ ENDPOINTS: Final = (
     # Extensions to Heat.
     Endpoint("GET", "/ext/v1/openapi.json", openapi, "public"),
     Endpoint("GET", "/ext/v1/stacks/{stack}/graph", stacks.graph, "resource:index"),
+    Endpoint(
+        "GET", "/ext/v1/stacks/{stack}/template_text", stacks.template_text, "stacks:template"
+    ),
     Endpoint("GET", "/ext/v1/stacks/{stack}/why", stacks.explain, "stacks:show"),
     Endpoint(
         "GET", "/ext/v1/stacks/{stack}/revisions", stacks.list_revisions, "stacks:list_revisions"

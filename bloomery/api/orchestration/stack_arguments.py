@@ -7,6 +7,7 @@ faults are HTTPBadRequest.  Unknown keys are ignored.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -45,7 +46,7 @@ _NO_CONTAINER: Final = (
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Body:
     """A request's body; each property parses one part.  ``size``: of the whole body, in bytes."""
 
@@ -55,19 +56,26 @@ class Body:
     heavy_jobs: HeavyJobs
     fetcher: Fetcher
 
-    @property
-    def template(self) -> Json | None:
-        """Return the template, from the body or its URL, or None."""
-        source = self.document.get("template")
-        if source is None:
-            url = self.document.get("template_url")
-            if url is not None and not isinstance(url, str):
+    @functools.cached_property
+    def template_text(self) -> str | None:
+        """Return the template as text, from the body or its URL; None: the body has a document."""
+        source, url = self.document.get("template"), self.document.get("template_url")
+        if source is None and url is not None:
+            if not isinstance(url, str):
                 raise replies.BadRequest(
                     reason=f"template_url must be a text, not {parse.kind_of(url)}"
                 )
-            return None if url is None else self.parsed_template(self.fetcher.text(url))
-        if isinstance(source, str):
-            return self.parsed_template(source)
+            return self.fetcher.text(url)
+        return source if isinstance(source, str) else None
+
+    @property
+    def template(self) -> Json | None:
+        """Return the template, from the body or its URL, or None."""
+        if self.template_text is not None:
+            return self.parsed_template(self.template_text)
+        source = self.document.get("template")
+        if source is None:
+            return None
         with self._job(self.size):
             template = parse.check(source, self.limits)
         most = self.limits.template_bytes
@@ -267,6 +275,7 @@ def read(body: Body, *, existing: bool = False) -> StackArguments:
         raise replies.BadRequest(reason=_NO_TEMPLATE)
     return StackArguments(
         template=template,
+        template_text=body.template_text,
         parameters=body.parameters,
         environment=body.environment,
         environment_files=body.environment_files,

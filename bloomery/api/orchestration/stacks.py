@@ -178,6 +178,12 @@ def explain(call: StackCall, stack: str) -> Json:
     return call.operations.explain_stack(call.request, ident)
 
 
+def template_text(call: StackCall, stack: str) -> Json:
+    """Return the template as it was sent, or as YAML; ``stack`` is a name or an id."""
+    ident = call.operations.identify_stack(call.request, stack)
+    return call.operations.get_template_text(call.request, ident)
+
+
 def graph(call: StackCall, stack: str) -> Json:
     """Return the resources of the stack with places for a drawing; ``stack`` is a name or an id."""
     ident = call.operations.identify_stack(call.request, stack)

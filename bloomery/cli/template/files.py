@@ -36,11 +36,16 @@ class FileBundle:
         self.files: dict[str, str] = {}
         self.reading = ""  # the document that was requested last
         self.texts: dict[str, str] = {}  # original documents, before they are rewritten
+        self.kept: dict[str, str] = {}  # the texts of templates that were not rewritten
         self.unread: dict[str, str] = {}  # why a file is missing, by its key
 
     def template(self, path: str) -> dict[str, Any]:
         """Return the template at ``path``, rewritten; add the files that it names to ``files``."""
-        return self._rewritten(self.document(path), path)
+        document = self.document(path)
+        rewritten = self._rewritten(document, path)
+        if rewritten == document:
+            self.kept[path] = self.texts[path]
+        return rewritten
 
     def document(self, path: str) -> dict[str, Any]:
         """Return the document at ``path`` as it is."""

@@ -49,7 +49,8 @@ def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
         raise errors.TemplateUnreadable(reason="No template specified: send template")
     files = checked_files(ctx, arguments)
     document = environment_of(ctx, arguments, arguments.template, files)
-    return join(ctx, arguments.template, document, kept_files(arguments, files))
+    text = arguments.template_text
+    return join(ctx, arguments.template, document, kept_files(arguments, files), text)
 
 
 def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str]:
@@ -91,6 +92,7 @@ def join(
     template: Mapping[str, Any],
     environment_document: Mapping[str, Any],
     files: Mapping[str, str],
+    text: str | None = None,
 ) -> Inputs:
     """Join the parts of a stack; fetch templates that are named by URL and not in ``files``.
 
@@ -101,8 +103,9 @@ def join(
         template, environment_document, files, fetcher_of(conf), ctx.services.heavy_jobs.enter
     )
     stored = model.Template(
-        uuid="", template=template, environment=environment_document, files=completed.files
-    )
+        uuid="", template=template, environment=environment_document, files=completed.files,
+        text=text,
+    )  # fmt: skip
     return Inputs(stored, completed.unread)
 
 

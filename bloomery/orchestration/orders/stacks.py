@@ -30,7 +30,7 @@ from bloomery.orchestration.queries import access, revisions
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.stored_values import StoredStack
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template import environment, merging, versions
+from bloomery.orchestration.template import environment, merging, versions, write
 from bloomery.orchestration.template.dialect import Identity, Section
 
 _NO_CHANGES: Final = StackArguments(existing=True)
@@ -201,8 +201,8 @@ def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs,
     if arguments.revision is not None:
         _, template = revisions.read(stored, arguments.revision)
         arguments = dataclasses.replace(
-            arguments, template=template.template, environment=template.environment,
-            files=template.files,
+            arguments, template=template.template, template_text=template.text,
+            environment=template.environment, files=template.files,
         )  # fmt: skip
         inputs = readings.of(ctx, arguments)
         secret = dataclasses.replace(inputs.template, has_secret=template.has_secret)
@@ -218,7 +218,9 @@ def read_update(stored: StoredStack, arguments: StackArguments) -> tuple[Inputs,
 
 def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:
     files = {**stored.files, **readings.checked_files(ctx, arguments)}
-    template = stored.template if arguments.template is None else arguments.template
+    template, text = stored.template, stored.text
+    if arguments.template is not None:
+        template, text = arguments.template, arguments.template_text
     merged = readings.environment_of(ctx, arguments, template, files)
     cleared, parameters = arguments.clear_parameters, environment.PARAMETERS
     values = stored.environment.get(parameters, {})
@@ -227,7 +229,7 @@ def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inp
     declared = versions.template_class(template)(template).section(Section.PARAMETERS)
     names = {*(declared if isinstance(declared, Mapping) else ()), *merged[parameters]}
     laid[parameters] = {name: laid[parameters][name] for name in laid[parameters] if name in names}
-    return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
+    return readings.join(ctx, template, laid, readings.kept_files(arguments, files), text)
 
 
 # ------------------------------------------------------------------------------- what was given
@@ -240,6 +242,19 @@ def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
         return dict(template.template)
     version_key = stored.definition.definition.template.features.version_key
     return stored.secrecy.serialized_template(template.template, version_key)
+
+
+def get_template_text(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Return the template as its user sent it, or, where it came as a document, as YAML.
+
+    ``is_as_sent``: with the comments and the order of the user.
+    """
+    stored = StoredStack(ctx, access.stack(ctx, identity)).template
+    text = None if stored.has_secret else stored.text
+    if text is not None:
+        return {"template_text": text, "is_as_sent": True}
+    document = get_template(ctx, identity)
+    return {"template_text": write.text(document), "is_as_sent": False}
 
 
 def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:

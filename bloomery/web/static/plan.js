@@ -1,6 +1,6 @@
 // A new stack, or an update: template and parameters, the plan that would come of it, then apply.
 
-import {get, may, patch, post, stacksPath} from './api.js'
+import {get, may, patch, post, stacksExt, stacksPath} from './api.js'
 import {field} from './dialog.js'
 import {announce, copyable, failure, h, replace} from './dom.js'
 import {drawPlan, overrideField} from './plan_table.js'
@@ -18,10 +18,10 @@ const text = value => typeof value === 'object' ? JSON.stringify(value) : String
 
 export async function page({root, params, query, signal}) {
   const present = params.id ? stacksPath(`stacks/${encodeURIComponent(params.name)}/${params.id}`) : null
-  const stored = present && await Promise.all([get(`${present}/template`, signal), get(present, signal)])
+  const stored = present && await Promise.all([get(stacksExt(`stacks/${params.id}/template_text`), signal), get(present, signal)])
   const view = {schema: {}, values: {}}
   const name = h('input', {name: 'name', required: true, pattern: '[a-zA-Z][a-zA-Z0-9_.\\-]{0,254}', value: params.name ?? '', disabled: Boolean(present)})
-  const template = h('textarea.code', {name: 'template', rows: 18, required: true, spellcheck: false, value: stored ? JSON.stringify(stored[0], null, 2) : '', onchange: readSchema})
+  const template = h('textarea.code', {name: 'template', rows: 18, required: true, spellcheck: false, value: stored?.[0].template_text ?? '', onchange: readSchema})
   const environment = h('textarea.code', {name: 'environment', rows: 4, spellcheck: false, onchange: readSchema})
   const example = h('select', {onchange: () => useExample(example.value)}, h('option', {value: ''}, 'none'), Object.entries(EXAMPLES).map(([key, label]) => h('option', {value: key}, label)))
   const fields = h('fieldset', {hidden: true}), problem = h('div'), result = h('section', {ariaLabel: 'Plan'})
@@ -57,8 +57,19 @@ export async function page({root, params, query, signal}) {
       replace(problem)
       drawFields(schema)
     } catch (error) {
-      if (error.name !== 'AbortError') replace(problem, failure(error))
+      if (error.name !== 'AbortError') replace(problem, failure(error), placeOf(error))
     }
+  }
+
+  // A fault of the template names its line: one click leads there.
+  function placeOf({message}) {
+    const line = Number(/\bline (\d+)/.exec(message)?.[1]), lines = template.value.split('\n')
+    return line > 0 && line <= lines.length && h('button', {onclick: () => {
+      const start = lines.slice(0, line - 1).join('\n').length + (line > 1)
+      template.focus()
+      template.setSelectionRange(start, start + lines[line - 1].length)
+      template.scrollTop = template.scrollHeight * Math.max(0, line - 4) / lines.length
+    }}, `Go to line ${line}`)
   }
 
   function drawFields(schema) {

@@ -2,7 +2,7 @@
 
 import {get, may, patch, post, put, stacksExt, stacksPath} from './api.js'
 import {ask} from './dialog.js'
-import {attempt, copyable, copyButton, empty, h, plainTable, toast} from './dom.js'
+import {attempt, copyable, copyButton, empty, h, plainTable, save, toast} from './dom.js'
 import {drawPlan, overrideField} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
@@ -58,10 +58,20 @@ export async function events({path, signal}) {
 
 // What each create and update did; one click plans the way back.
 export async function history({path, stack, signal}) {
-  const {revisions} = await get(stacksExt(`stacks/${stack.id}/revisions`), signal)
+  const {revisions} = await get(stacksExt(`stacks/${stack.id}/revisions`), signal), current = revisions.find(each => each.is_current)
+  const orders = ({revision}) => h('div.row', {}, current && h('button', {onclick: () => attempt(() => compare(stack, revision, current.revision))}, 'Compare'),
+    h('button', {disabled: !may('stacks:update'), onclick: () => attempt(() => goBack(path, stack, revision))}, 'Plan the way back'))
   return plainTable(['Revision', 'Status', 'When', 'User', 'Changes', ''], revisions.map(each => [
     `${each.revision}${each.is_current ? ' (current)' : ''}`, statusBadge(each.state), ago(each.began_at), each.user, h('span.sentence', {}, did(each)),
-    !each.is_current && each.has_template && h('button', {disabled: !may('stacks:update'), onclick: () => attempt(() => goBack(path, stack, each.revision))}, 'Plan the way back')]), empty('No revisions yet.'))
+    !each.is_current && each.has_template && orders(each)]), empty('No revisions yet.'))
+}
+
+async function compare(stack, before, after) {
+  const {differences} = await get(stacksExt(`stacks/${stack.id}/revisions/${before}/diff/${after}`))
+  await ask({title: `What differs from revision ${before} to ${after}`, submit: 'Close', wide: true, body: [
+    plainTable(['Where', `Revision ${before}`, `Revision ${after}`], differences.map(each => [h('code', {}, each.path), ...each.lines ? [h('pre', {}, each.lines.join('\n')), '']
+      : each.hidden ? [h('span.muted', {}, each.hidden), h('span.muted', {}, 'differs')] : [each.before, each.after].map(value => value === null ? 'nothing' : h('code', {}, text(value)))]), empty('They are equal.')),
+    copyable(`bloomery stack diff ${stack.stack_name} ${before} ${after}`)]})
 }
 
 function did({counts, state, state_reason: reason}) {
@@ -95,10 +105,11 @@ export async function parameters({path, stack, signal}) {
     Object.entries(stack.parameters ?? {}).map(([name, value]) => [name, h('code', {}, text(value)), schemas[name]?.description]), empty('The template has no parameters.'))
 }
 
-export async function template({path, signal}) {
-  const [body, environment] = await Promise.all([get(`${path}/template`, signal), get(`${path}/environment`, signal)])
-  const shown = JSON.stringify(body, null, 2)
-  return [h('div.row', {}, copyButton(() => shown, 'Copy the template')), h('pre', {tabIndex: 0}, shown), h('h2', {}, 'Environment'), h('pre', {tabIndex: 0}, JSON.stringify(environment, null, 2))]
+export async function template({path, stack, signal}) {
+  const [{template_text: shown, is_as_sent: isAsSent}, environment] = await Promise.all([get(stacksExt(`stacks/${stack.id}/template_text`), signal), get(`${path}/environment`, signal)])
+  return [h('div.row', {}, copyButton(() => shown, 'Copy the template'), h('button.quiet', {onclick: () => save(new Blob([shown]), `${stack.stack_name}.yaml`)}, 'Download'),
+    !isAsSent && h('span.muted', {}, 'It came as a document: this YAML was written from it.')),
+  h('pre.numbered', {tabIndex: 0}, shown.replace(/\n$/, '').split('\n').map(line => h('span', {}, line, '\n'))), h('h2', {}, 'Environment'), h('pre', {tabIndex: 0}, JSON.stringify(environment, null, 2))]
 }
 
 const text = value => typeof value === 'string' ? value : JSON.stringify(value)

@@ -84,6 +84,7 @@ PASS: dict[str, set[str]] = {
     "GET software_deployments/metadata/{server_id}": READER | INSTANCE,
     "GET build_info": READER,
     "GET services": set(),  # of the whole system
+    "GET stacks/{stack}/template_text": READER,  # below /ext/v1
     "GET stacks/{stack}/graph": READER,  # below /ext/v1
     "GET stacks/{stack}/why": READER,  # below /ext/v1
     "GET stacks/{stack}/revisions": READER,  # below /ext/v1

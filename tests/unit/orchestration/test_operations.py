@@ -42,6 +42,7 @@ MATRIX = {
     "abandon_stack": (WRITE, [STACK], {}),
     "export_stack": (WRITE, [STACK], {}),
     "get_template": (READ, [STACK], {}),
+    "get_template_text": (READ, [STACK], {}),
     "get_environment": (READ, [STACK], {}),
     "get_files": (READ, [STACK], {}),
     "list_outputs": (READ, [STACK], {}),
