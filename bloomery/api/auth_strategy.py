@@ -46,6 +46,11 @@ def identity_url(logins: auth.Auth) -> str | None:
     return getattr(logins, "identity_url", None)
 
 
+def names(logins: auth.Auth) -> list[str] | None:
+    """Return the names that may log in, in the order of the file; None without HTTP basic."""
+    return list(logins.names) if isinstance(logins, login.HttpBasic) else None
+
+
 def first_name(conf: Conf) -> str | None:
     """Return the first user of the htpasswd file, for clouds.yaml; None without HTTP basic."""
     if conf.default.auth_strategy != "http_basic":

@@ -472,6 +472,7 @@ _RECORD: Final = {
     "orders": _array(_object(_ORDER, *_ORDER)),
 }  # fmt: skip
 _AUDIT: Final = _object(_RECORD, *_RECORD)
+_USERS: Final = {"auth_strategy": TEXT, "users": {"type": ["array", "null"], "items": TEXT}}
 _ME: Final = _object(
     {
         "auth_strategy": TEXT,
@@ -573,6 +574,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1": _object({"id": TEXT, "links": LINKS}, "id", "links"),
     "/ext/v1/activity": _ACTIVITY,
     "/ext/v1/audit": _AUDIT,
+    "/ext/v1/users": _object(_USERS, *_USERS),
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/status": _STATUS,
     "/ext/v1/nodes": _NODE_ROWS,

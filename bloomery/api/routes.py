@@ -499,6 +499,7 @@ ENDPOINTS: Final = (
         query=site.ACTIVITY,
     ),
     Endpoint("GET", "/ext/v1/audit", site.list_orders, status.AUDIT_RULE, query=site.AUDIT),
+    Endpoint("GET", "/ext/v1/users", site.list_users, site.USERS_RULE),
     Endpoint("GET", "/ext/v1/me", site.describe_caller, "baremetal:caller:get"),
     Endpoint("GET", "/ext/v1/states", site.describe_states, ANYBODY),
     Endpoint("GET", "/ext/v1/session", site.describe_login, ANYBODY),

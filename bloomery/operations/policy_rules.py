@@ -303,6 +303,7 @@ RULES: Final = (
     Rule("baremetal:conductor:get", READER, "Read conductors"),
     Rule("baremetal:conductor:drain", _ADMIN, "Drain a conductor", SYSTEM),
     Rule("baremetal:audit:list", READER, "List who ordered what, of the record of a host", SYSTEM),
+    Rule("baremetal:user:list", READER, "List who may log in", SYSTEM),
     Rule("baremetal:bmc:list", READER, "List the BMCs that a conductor calls", SYSTEM),
     Rule("baremetal:allocation:get", _any(READER, f"role:reader and {_ALLOCATION_OWNER}"),
          "Read an allocation; callers without this rule get 404"),

@@ -14,10 +14,10 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_195,  # the texts of templates
-    "lines of the tests": 154_317,  # the texts of templates
+    "lines of the product": 134_211,  # the users
+    "lines of the tests": 154_344,  # the users
     "lines of bloomery": 3897,  # the end of an audit
-    "lines of bloomery/api": 9082,  # the texts of templates
+    "lines of bloomery/api": 9097,  # the users
     "lines of bloomery/cli": 11_903,  # the texts of templates
     "lines of bloomery/cmd": 2254,  # drains of machines
     "lines of bloomery/conductor": 11_591,  # parents go on in flows
@@ -31,7 +31,7 @@ LIMITS = {
     "lines of bloomery/model": 4583,  # the texts of templates
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 5979,  # the audit
+    "lines of bloomery/operations": 5980,  # the users
     "lines of bloomery/orchestration": 495,  # the texts of templates
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3421,  # values from outside, agents of servers
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 787,  # the texts of templates
-    "functions": 8624,  # the texts of templates
+    "functions": 8626,  # the users
     "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
     "one-caller helpers": 582,  # certificates of TPMs are learnt
     "moves of get": 38,  # serial consoles, and what came before

@@ -38,7 +38,7 @@ OTHERS: Final = {
     "stack-template": f"/{STACK}?tab=template", "stack-outputs": f"/{STACK}?tab=outputs",
     "activity": "/activity", "events": "/events", "allocations": "/allocations", "books": "/books",
     "conductors": "/conductors", "bmcs": "/bmcs", "firmware": "/firmware",
-    "webhooks": "/webhooks", "audit": "/audit", "about": "/about",
+    "webhooks": "/webhooks", "audit": "/audit", "users": "/users", "about": "/about",
 }  # fmt: skip
 
 

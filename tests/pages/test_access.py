@@ -17,7 +17,9 @@ PAGES = {
     "/events?type=baremetal.node.provision_set": "node.provision_set",
     "/activity": "Slowest steps", "/allocations": "Node", "/books": "No runbook yet",
     "/conductors": "online", "/bmcs": "answers",
-    "/firmware": "Simulated", "/webhooks": "webhook", "/audit": "nodes:batch", "/about": "1.115",
+    "/firmware": "Simulated", "/webhooks": "webhook", "/users": "no logins",
+    "/audit": "nodes:batch",
+    "/about": "1.115",
 }  # fmt: skip
 
 

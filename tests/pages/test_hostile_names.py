@@ -30,7 +30,10 @@ TEMPLATE = {
 }  # fmt: skip
 
 
-WORDS = {"/webhooks": "127.0.0.1:9", "/books": "CUSTOM_HOSTILE", "/conductors": "online"}
+WORDS = {
+    "/webhooks": "127.0.0.1:9", "/books": "CUSTOM_HOSTILE", "/conductors": "online",
+    "/users": "admin",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def hostile(service: Served) -> Iterator[dict[str, str]]:
     ["/nodes", "/nodes?q=hostile&columns=owner,lessee,rack,slot,resource_class,cause",
      "/nodes/{node}", "/nodes/{node}?tab=json", "/nodes/{node}?tab=hardware",
      "/nodes/{node}?tab=events", "/events",
-     "/webhooks", "/audit", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
+     "/webhooks", "/audit", "/users", "/allocations", "/books", "/conductors", "/stacks", "{stack}",
      "{stack}?tab=events", "{stack}?tab=outputs", "{stack}?tab=parameters",
      "{stack}?tab=template", "{stack}/update"],
 )  # fmt: skip

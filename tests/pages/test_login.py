@@ -172,6 +172,15 @@ def test_a_password_is_in_this_window_only_and_gone_after_the_logout(door: Windo
     assert door.driver.execute_script("return sessionStorage.length") == 0
 
 
+def test_the_logins_are_listed_with_the_command_that_adds_one(door: Window) -> None:
+    log_in(door, "ann", PASSWORD)
+    door.go("/users")
+    door.see("bloomery user add NAME", "main")
+    assert [each.text for each in door.driver.find_elements("css selector", "tbody td")] == [
+        "ann", "yes", "not recorded", "0",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["bare-metal", "orchestration"])
 def test_descriptions_are_read_with_the_login(door: Window, name: str) -> None:
     log_in(door, "ann", PASSWORD)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from webob import exc as statuses
 
 from bloomery import errors
-from bloomery.api import arguments, auth, schemas
+from bloomery.api import arguments, auth, auth_strategy, schemas
 from bloomery.api.arguments import Arg
 from bloomery.api.declare import Call, Reply, Schema
 from bloomery.api.views import pagination
@@ -47,6 +47,7 @@ EVENTS: Final = {
 }
 ACTIVITY: Final = {"hours": Arg(arguments.integer, form={"minimum": 1})}
 AUDIT: Final = {"limit": Arg(arguments.count)}
+USERS_RULE: Final = "baremetal:user:list"
 ONE_OBJECT: Final = (("node", "stack", "object"),)  # at most one of them
 
 
@@ -174,6 +175,12 @@ LOGIN: Final = Schema(
 def describe_login(call: Call) -> Json:
     """How callers log in: ``noauth``, ``http_basic`` or ``keystone``."""
     return {"auth_strategy": call.context.services.conf.default.auth_strategy}
+
+
+def list_users(call: Call) -> Json:
+    """Who may log in now, in the order of the file of ``http_basic``; null where it has none."""
+    policy.authorize(call.context, USERS_RULE)
+    return describe_login(call) | {"users": auth_strategy.names(call.logins)}
 
 
 def log_in(call: Call, *, body: Json) -> Json:

@@ -1,7 +1,7 @@
-// Who ordered what: the end of the record that the host which answers keeps.
+// Who ordered what: the end of the record that the host which answers keeps; and who may log in.
 
 import {get} from './api.js'
-import {empty, h, replace} from './dom.js'
+import {copyable, empty, h, plainTable, replace} from './dom.js'
 import {kindBadge} from './states.js'
 import {poll} from './stream.js'
 import {makeFinder, makeTable} from './table.js'
@@ -49,4 +49,18 @@ export async function page({root, query, signal}) {
 
   narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   await poll(read, signal)
+}
+
+// Their last orders are those of the record.
+export async function usersPage({root, signal}) {
+  const body = h('div')
+  replace(root, h('h1', {}, 'Users'), body)
+  await poll(async () => {
+    const [{auth_strategy: strategy, users}, {orders, is_recorded: isRecorded}] = await Promise.all([get('ext/v1/users', signal), get('ext/v1/audit?limit=1000', signal)])
+    const recent = Map.groupBy(orders, each => each.user_name ?? each.user), names = [...new Set([...users ?? [], ...recent.keys()])].filter(Boolean)
+    replace(body, h('p.muted', {}, {http_basic: 'Each login may do everything. A command on the host changes them:', keystone: 'Users and their roles are kept by the identity service.', noauth: 'There are no logins: the service answers its own host alone. A configuration with logins is written by:'}[strategy]),
+      copyable({http_basic: 'bloomery user add NAME', keystone: 'openstack role assignment list --names', noauth: 'bloomery init'}[strategy]),
+      plainTable(['Name', 'Login', 'Last order', 'Orders'], names.map(name => [h('a', {href: `#/audit?q=${encodeURIComponent(name.toWellFormed())}`}, name),
+        users && (users.includes(name) ? 'yes' : 'no longer'), recent.has(name) ? ago(recent.get(name)[0].at) : isRecorded ? 'none of late' : 'not recorded', recent.get(name)?.length ?? 0]), strategy === 'noauth' ? null : empty('No user has ordered anything of late.')))
+  }, signal)
 }

@@ -2,7 +2,7 @@
 
 import {me, isLoggedIn, loadMe, loginStrategy, logInBasic, logInKeystone, logOut, onLoginNeeded} from './api.js'
 import {page as activityPage} from './activity.js'
-import {page as auditPage} from './audit.js'
+import {page as auditPage, usersPage} from './audit.js'
 import {page as booksPage} from './books.js'
 import {bmcsPage, page as conductorsPage} from './conductors.js'
 import {ask, field} from './dialog.js'
@@ -24,7 +24,7 @@ const PAGES = [  // those of one word are in the navigation
   ['nodes', 'Fleet', fleetPage], ['nodes/:node', 'Node', nodePage],
   ['stacks', 'Stacks', stacksPage], ['stacks/new', 'New stack', planPage], ['stacks/:name/:id', 'Stack', stackPage], ['stacks/:name/:id/update', 'Update', planPage],
   ['activity', 'Activity', activityPage], ['events', 'Events', eventsPage], ['allocations', 'Allocations', others.allocations], ['books', 'Runbooks', booksPage],
-  ['firmware', 'Firmware', firmwarePage], ['bmcs', 'BMCs', bmcsPage], ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['audit', 'Audit', auditPage], ['about', 'About', others.about],
+  ['firmware', 'Firmware', firmwarePage], ['bmcs', 'BMCs', bmcsPage], ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['audit', 'Audit', auditPage], ['users', 'Users', usersPage], ['about', 'About', others.about],
 ]
 const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
   ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]

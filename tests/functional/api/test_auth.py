@@ -294,3 +294,15 @@ def test_first_name_of_the_file_is_offered_to_clients(htpasswd):
     default = Default(auth_strategy="http_basic", http_basic_auth_user_file=str(htpasswd))
     assert auth_strategy.first_name(Conf(default=default)) == htpasswd.read_text().partition(":")[0]
     assert auth_strategy.first_name(Conf()) is None
+
+
+def test_the_names_that_may_log_in_are_listed_as_they_are_now(api, htpasswd):
+    def listed(user: str, password: str) -> object:
+        return api.get("/ext/v1/users", headers=basic(user, password)).json
+
+    assert listed("ann", "secret") == {"auth_strategy": "http_basic", "users": ["ann", "bob"]}
+    change(htpasswd, line("bob", "pass:word") + "\n" + line("cid", "third"))
+    assert listed("bob", "pass:word")["users"] == ["bob", "cid"]
+    assert api.get("/ext/v1/users", headers=basic("ann", "secret")).status == 401
+    change(htpasswd, "broken")  # the logins of before stay valid
+    assert listed("bob", "pass:word")["users"] == ["bob", "cid"]

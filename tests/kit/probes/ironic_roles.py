@@ -123,6 +123,7 @@ TABLE: Final = {
     "baremetal:conductor:get": "Sr Ss",
     "baremetal:bmc:list": "Sr Ss",
     "baremetal:audit:list": "Sr Ss",
+    "baremetal:user:list": "Sr Ss",
     "baremetal:conductor:drain": "Sa",
     "baremetal:allocation:get": "Sr Ss Or",
     "baremetal:allocation:list": "Sr Ss Or Lr Xr",
