@@ -148,7 +148,7 @@ def test_steps_are_chosen_from_those_that_the_node_offers(window, service, make)
     window.click("Clean")
     window.see("manageable -> cleaning")
     wait_for_state(service, node, "manageable")
-    window.see("vendor.log_passthrough clean")
+    window.see("vendor.log_passthrough", ".flow[open]")
 
 
 def test_the_sentence_of_the_next_action_has_its_button(window, make) -> None:
@@ -308,6 +308,51 @@ def test_a_machine_says_first_which_one_it_is(window: Window, service, make) -> 
         assert window.driver.execute_script(hrefs) == []
 
 
+def test_a_flow_that_failed_shows_where(window: Window, service, make) -> None:
+    login = {"redfish_username": "a", "redfish_password": "b"}
+    info = {"redfish_address": "http://127.0.0.1:9"} | login
+    node = make("flow-1", driver="redfish", driver_info=info)
+    service.api("PUT", f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    last = f"/v1/nodes/{node}?fields=last_error"
+    wait_for(lambda: service.api("GET", last)["last_error"], "the fault", timeout_s=PATIENCE_S)
+    show(window, node)
+    window.see("failed", ".flow summary")
+    bar = "return document.querySelector('.why .flow-bar').ariaLabel"
+    assert window.driver.execute_script(bar).endswith("failed")
+
+
+def test_a_flow_that_runs_shows_its_steps_to_come_as_wide_as_they_usually_are(
+    window: Window,
+) -> None:
+    def step(name: str, position: int, at: str, **more: Any) -> dict[str, Any]:
+        return {"kind": "step", "flow_id": "f", "flow": "deploy", "name": name, "at": at,
+                "position": position, "state": "running", "usual": None} | more  # fmt: skip
+
+    usual = {"runs": 20, "median_s": 30, "p95_s": 40}
+    ahead = [{"name": "deploy.switch", "usual": usual}, {"name": "deploy.boot", "usual": None}]
+    document = {
+        "running": {"flow_id": "f", "ahead": ahead},
+        "timeline": [
+            step("deploy.write", 2, "2026-01-01T00:00:10+00:00", duration_s=30),
+            step("deploy.prepare", 1, "2026-01-01T00:00:00+00:00", duration_s=10,
+                 ended_at="2026-01-01T00:00:10+00:00"),
+        ],
+    }  # fmt: skip
+    drawn = """const done = arguments[1];
+        import(new URL('timeline.js', document.baseURI)).then(({flowBar, makeTimeline}) => {
+            const bar = flowBar(arguments[0]), chart = makeTimeline()(arguments[0]);
+            done([bar.ariaLabel, [...bar.children].map(each => Math.round(each.style.flexGrow)),
+                  [...chart.querySelectorAll('.bar-fill')].map(each => each.style.left)])
+        }, error => done(String(error)))"""
+    window.open("/about")
+    label, widths, places = window.driver.execute_async_script(drawn, document)
+    assert label == (
+        "deploy.prepare done, deploy.write running, deploy.switch to come, deploy.boot to come"
+    )
+    assert widths == [107, 321, 321, 250]  # seconds 10, 30, 30, and the mean of what is known
+    assert places == ["0%", "14.2857%", "57.1429%", "99.5%"]
+
+
 def test_each_part_has_a_tab(window: Window) -> None:
     show(window, "rack-1-u1", "hardware")
     window.see("52:54:", ".panel")
@@ -318,6 +363,16 @@ def test_each_part_has_a_tab(window: Window) -> None:
     window.see("bios.read_hardware")
     bars = "return document.querySelectorAll('.bar-usual').length"
     wait_for(lambda: window.driver.execute_script(bars), "usual durations", timeout_s=PATIENCE_S)
+    flows = "return [...document.querySelectorAll('.flow')].map(each => each.open)"
+    assert window.driver.execute_script(flows)[:2] == [True, False]
+    window.driver.execute_script("document.querySelectorAll('.flow summary')[1].click()")
+    window.driver.execute_script("document.getElementById('tab-json').click()")
+    window.see('"driver"', ".panel")
+    window.click("Timeline")
+    wait_for(
+        lambda: window.driver.execute_script(flows)[:2] == [True, True], "what was opened",
+        timeout_s=PATIENCE_S,
+    )  # fmt: skip
     window.driver.execute_script("document.getElementById('tab-events').click()")
     window.see("node.provision_set")
     window.click("States")

@@ -11,7 +11,8 @@ import {badge, kindBadge, label} from './states.js'
 import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
-import {ago, duration, lasting, now} from './time.js'
+import {ago, duration, lasting} from './time.js'
+import {flowBar, makeTimeline} from './timeline.js'
 
 const TABS = {timeline: 'Timeline', hardware: 'Hardware', console: 'Console', events: 'Events', states: 'States', json: 'JSON'}
 
@@ -19,12 +20,13 @@ export async function page({root, params, query, signal}) {
   const path = `nodes/${encodeURIComponent(params.node)}`
   const head = h('div'), why = h('section.card.why', {ariaLabel: 'Why'}), orders = h('section.actions', {ariaLabel: 'Orders'})
   const diagram = makeDiagram(), tabs = makeTabs(TABS, {timeline, hardware, console: serial, events, states: async () => diagram.element, json}, {query, signal})
-  const view = {node: null, why: null, row: null, filter: '', console: null}
+  const view = {node: null, why: null, row: null, timeline: null, filter: '', console: null}, drawTimeline = makeTimeline()
   replace(root, head, why, orders, tabs.list, tabs.panel)
 
   async function read() {
     const [node, answer] = await Promise.all([get(`v1/${path}`, signal), get(`ext/v1/${path}/why`, signal)])
-    Object.assign(view, {node, why: answer})
+    const isShown = answer.step || tabs.current() === 'timeline'
+    Object.assign(view, {node, why: answer, timeline: isShown ? await readTimeline() : null})
     document.title = `${node.name ?? node.uuid} · Bloomery`
     drawHead()
     drawWhy()
@@ -60,6 +62,7 @@ export async function page({root, params, query, signal}) {
     const {cause, since, next_action: next, step, lock, last_error: error, contact, conductor, maintenance} = view.why
     replace(why, h('h2', {}, 'Why'),
       h('p.cause', {}, cause, since && [' ', h('small', {}, lasting(since))]),
+      view.timeline && (step || error?.now) && flowBar(view.timeline),
       h('p', {}, h('strong', {}, 'Next: '), next),
       h('div.row', {}, namedIn(next).map(action => button(action, action.losesData ? 'danger' : 'primary'))),
       step && stepLine(step),
@@ -72,8 +75,8 @@ export async function page({root, params, query, signal}) {
   }
 
   function stepLine(step) {
-    return h('div', {}, h('p', {}, h('strong', {}, `Step ${step.position} of ${step.of}: `), h('code', {}, step.name), ` (${step.flow}), ${step.state}`, step.reason && `: ${step.reason}`,
-      step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest']), h('progress', {max: step.of, value: step.position - 1, ariaLabel: 'Steps done'}))
+    return h('p', {}, h('strong', {}, `Step ${step.position} of ${step.of}: `), h('code', {}, step.name), ` (${step.flow}), ${step.state}`, step.reason && `: ${step.reason}`,
+      step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest'])
   }
 
   // The actions that the state allows: verbs as the service says, others as they fit.  Without the right they are grey.
@@ -99,24 +102,15 @@ export async function page({root, params, query, signal}) {
 
   // ---------------------------------------------------------------------------------- tabs
 
+  const readTimeline = () => get(`ext/v1/${path}/timeline?limit=100`, signal)
+
   async function timeline() {
-    const {timeline: entries, running} = await get(`ext/v1/${path}/timeline?limit=100`, signal)
-    const longest = Math.max(1, ...entries.filter(each => each.kind === 'step').map(each => Math.max(each.duration_s ?? 0, each.usual?.p95_s ?? 0)))
+    view.timeline ??= await readTimeline()
+    const {running} = view.timeline
     return [
       running && h('p.notice', {}, h('strong', {}, `Step ${running.position} of ${running.of}: ${running.step}. `), running.flow_ends_at ? ['If all takes as long as usual, it ends ', ago(running.flow_ends_at), '.'] : 'It never ran here before: no estimate.', running.is_late && h('strong', {}, ' It is late: 19 of 20 runs were faster.')),
-      entries.length ? h('ol.timeline', {}, entries.map(each => each.kind === 'step' ? stepEntry(each, longest) : h('li', {}, ago(each.at), h('span.what', {}, each.event), h('span.muted', {}, each.user ? `by ${each.user}` : ''))))
-        : empty('Nothing happened to this node yet.'),
+      drawTimeline(view.timeline),
     ]
-  }
-
-  function stepEntry(step, longest) {
-    const seconds = step.duration_s ?? (now() - Date.parse(step.at)) / 1000
-    const bar = h('span.bar-track', {title: step.usual ? `usual: ${duration(step.usual.median_s)}, 95 % within ${duration(step.usual.p95_s)}, of ${step.usual.runs} runs` : ''},
-      h(`span.bar-fill.k-${step.error ? 'failed' : step.ended_at ? 'ok' : 'busy'}`), step.usual && [h('span.bar-usual'), h('span.bar-usual.late')])
-    bar.children[0].style.width = `${Math.min(100, Math.max(1, 100 * seconds / longest))}%`
-    for (const [index, name] of ['median_s', 'p95_s'].entries()) if (step.usual) bar.children[index + 1].style.left = `${Math.min(100, 100 * step.usual[name] / longest)}%`
-    return h('li.step', {}, ago(step.at), h('span.what', {}, h('code', {}, step.name), ` ${step.flow}`, step.error && h('span.error-text', {}, ` ${step.error}`)), bar,
-      h('span.muted', {}, step.ended_at ? duration(seconds) : `${step.state} for ${duration(seconds)}`))
   }
 
   async function hardware() {
