@@ -28,6 +28,27 @@ ONE_OF_A_GRAPH = """
         done([...new Set(written)]);
     });
 """
+GROUP = """
+    const done = arguments[0];
+    import(`${location.origin}/ui/graph.js`).then(({makeGraph}) => {
+        const graph = makeGraph({onchoose() {}}), main = document.getElementById('main');
+        main.replaceChildren(graph.element);
+        const children = ['FAILED', 'IN_PROGRESS', 'COMPLETE', null].map(status => ({status}));
+        const node = (id, layer, more) => ({id, name: id, type: 'OS::Heat::Value', layer, row: 0,
+            action: 'CREATE', status: 'COMPLETE', ...more});
+        graph.show({nodes: [node('a', 0), node('group', 1, {children, count: 4,
+            counts: {FAILED: 1}}), node('b', 2)],
+            edges: [{from: 'a', to: 'group'}, {from: 'group', to: 'b'}]});
+        const classes = name => [...main.querySelectorAll(name)].map(
+            each => each.getAttribute('class'));
+        const over = element => element.dispatchEvent(new PointerEvent('pointerover',
+            {bubbles: true}));
+        over(main.querySelector('[data-id=group] rect'));
+        const edges = classes('.edge');
+        over(main.querySelector('svg'));
+        done([classes('.member'), edges, classes('.edge')]);
+    });
+"""
 ONE_OF_A_MAP = """
     const [state, done] = arguments;
     import(`${location.origin}/ui/map.js`).then(({makeMap}) => {
@@ -86,6 +107,14 @@ MOST_OF_A_SQUARE = 22  # pixels: 18, and the frame around it
 def test_a_resource_that_changes_is_the_only_box_that_is_written(window: Window) -> None:
     window.open("/about")
     assert window.driver.execute_async_script(ONE_OF_A_GRAPH) == ["r7"]
+
+
+def test_a_group_has_its_members_and_the_box_below_the_pointer_its_edges(window: Window) -> None:
+    window.open("/about")
+    members, pointed, left = window.driver.execute_async_script(GROUP)
+    assert members == ["member k-failed", "member k-busy", "member k-ok", "member k-idle"]
+    assert pointed == ["edge needed", "edge waits"]
+    assert left == ["edge", "edge"]
 
 
 def test_a_machine_that_moves_changes_its_own_square(window: Window) -> None:

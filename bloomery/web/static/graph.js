@@ -4,6 +4,7 @@
 //   graph.show(document, notes)    // notes: a sentence by the name of a resource
 //
 // Only the boxes in sight are in the DOM, however many there are; they stay while their state changes.
+// A group has a small square for each member.  The edges of the box below the pointer stand out.
 
 import {h, svg} from './dom.js'
 import {KINDS, statusKind} from './states.js'
@@ -15,7 +16,7 @@ const STEPS = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowU
 export function makeGraph({onchoose}) {
   const lines = svg('g'), boxes = svg('g'), picture = svg('svg', {role: 'group'}, lines, boxes)
   const frame = h('div.graph', {}, picture)
-  let nodes = new Map(), edges = [], notes = new Map(), drawn = new Map(), curves = '', current = null
+  let nodes = new Map(), edges = [], notes = new Map(), drawn = new Map(), curves = '', current = null, pointed = null
 
   const nodeOf = event => nodes.get(event.target.closest?.('[data-id]')?.dataset.id)
   frame.addEventListener('click', event => { const node = nodeOf(event); if (node) onchoose(node) })
@@ -26,6 +27,8 @@ export function makeGraph({onchoose}) {
     else return
     event.preventDefault()
   })
+  const point = event => { if ((nodeOf(event)?.id ?? null) !== pointed) { pointed = nodeOf(event)?.id ?? null; paintEdges() } }
+  for (const type of ['pointerover', 'pointerleave', 'focusin', 'focusout']) frame.addEventListener(type, point)
   let frameId = 0
   frame.addEventListener('scroll', () => { frameId ||= requestAnimationFrame(() => { frameId = 0; paint() }) }, {passive: true})
   new ResizeObserver(() => paint()).observe(frame)
@@ -60,8 +63,14 @@ export function makeGraph({onchoose}) {
     for (const [id, box] of drawn) if (!shown.has(id)) box.remove()
     boxes.append(...[...shown.values()].filter(box => !box.isConnected))
     drawn = shown
-    const next = edges.filter(each => shown.has(each.from) || shown.has(each.to)).map(each => path(nodes.get(each.from), nodes.get(each.to)))
-    if (next.join() !== curves) { curves = next.join(); lines.replaceChildren(...next.map(d => svg('path.edge', {d}))) }
+    paintEdges()
+  }
+
+  // What the box needs is marked, and what waits for it.
+  function paintEdges() {
+    const side = ({from, to}) => to === pointed ? '.needed' : from === pointed ? '.waits' : ''
+    const next = edges.filter(each => drawn.has(each.from) || drawn.has(each.to)).map(each => [path(nodes.get(each.from), nodes.get(each.to)), side(each)])
+    if (next.join() !== curves) { curves = next.join(); lines.replaceChildren(...next.map(([d, kind]) => svg(`path.edge${kind}`, {d}))) }
   }
 
   return {
@@ -89,7 +98,7 @@ function path(from, to) {
 
 function makeBox(node) {
   return svg('g', {role: 'button', 'data-id': node.id}, svg('title'), svg('rect', {width: BOX, height: TALL, rx: 6}), svg('text.sign', {x: 10, y: 22}),
-    svg('text', {x: 28, y: 15}, clip(node.name, node.count ? 15 : 19)), svg('text.type', {x: 28, y: 28}, clip(node.type.replace('OS::', ''), 24)),
+    svg('text', {x: 28, y: 15}, clip(node.name, node.count ? 15 : 19)), svg('text.type', {x: 28, y: 28}, node.children ? '' : clip(node.type.replace('OS::', ''), 24)), svg('g.members'),
     svg('text.count', {x: BOX - 8, y: 15, 'text-anchor': 'end'}), svg('text.mark', {x: BOX - 8, y: 29, 'text-anchor': 'end'}))
 }
 
@@ -98,7 +107,12 @@ function update(box, node, note) {
   const state = `${node.name}${node.leftover ? ' (left over)' : ''}, ${node.status ? `${node.action} ${node.status}`.toLowerCase() : 'to come'}`
   const title = [`${state} (${node.type})`, note ?? node.reason, node.count && `${node.count} members`, failed && `${failed} failed`].filter(Boolean).join('\n')
   setAttribute(box, 'transform', place)
-  const text = box.querySelector('title')
+  const members = (node.children ?? []).map(each => statusKind(each.status ?? '')), text = box.querySelector('title')
+  if (box.dataset.members !== members.join()) {
+    const wide = Math.min(8, (BOX - 70) / members.length)
+    box.dataset.members = members.join()
+    box.querySelector('.members').replaceChildren(...members.map((kind, index) => svg(`rect.member.k-${kind}`, {x: 28 + index * wide, y: 21, width: Math.max(1, wide - 1), height: 8})))
+  }
   if (text.textContent === title) return
   text.textContent = title
   box.setAttribute('class', `resource k-${kind}${node.status ? '' : ' later'}`)

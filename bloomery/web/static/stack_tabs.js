@@ -46,7 +46,7 @@ function members(node) {
 function drawRollout(resource, {state, batch, of, reason, failed}) {
   const send = order => attempt(() => post(`${resource}/signal`, {rollout: order}), `${LABELS[order]}: ordered`)
   return h('div.rollout', {}, h('p', {}, h('strong', {}, `Roll-out: ${state}`), of > 0 && `, batch ${batch} of ${of}`, failed?.length > 0 && `, failed: ${failed.join(', ')}`),
-    of > 0 && h('progress', {max: of, value: batch, ariaLabel: 'Batches'}), reason && h('p', {}, reason),
+    of > 0 && h('div.flow-bar', {role: 'img', ariaLabel: `Batch ${batch} of ${of}`}, Array.from({length: of}, (_, index) => h(`span.wide.k-${index + 1 < batch ? 'ok' : index + 1 === batch ? 'busy' : 'later'}`, {title: `Batch ${index + 1}`}))), reason && h('p', {}, reason),
     h('div.row', {}, (ROLLOUT[state] ?? []).map(order => h('button', {disabled: !may('resource:signal'), onclick: () => send(order)}, LABELS[order]))))
 }
 
