@@ -18,7 +18,7 @@ PAGES = {
     "/activity": "Slowest steps", "/allocations": "Node", "/books": "No runbook yet",
     "/conductors": "online", "/bmcs": "answers",
     "/firmware": "Simulated", "/webhooks": "webhook", "/users": "no logins",
-    "/audit": "nodes:batch",
+    "/audit": "Recorded by host",
     "/about": "1.115",
 }  # fmt: skip
 

@@ -91,6 +91,28 @@ def test_who_ordered_what_is_found_and_leads_to_the_machine(window, service, api
     assert "ordered-1" not in window.text(".vbody")
 
 
+def test_a_tour_of_five_cards_ends_and_begins_again(window: Window) -> None:
+    window.open("/nodes")
+    window.driver.execute_script("localStorage.removeItem('bloomery.tour')")
+    window.open("/nodes")
+    window.see("1 of 5: The four figures")
+    for number in range(2, 6):
+        window.click("Next card")
+        window.see(f"{number} of 5:", ".tour")
+        if number == 2:
+            window.click("Open a machine")
+            window.see("Why", "main")
+            window.go("/nodes")
+            window.see("2 of 5:", ".tour")
+    window.click("End the tour")
+    wait_for(lambda: not window.shows("End the tour"), "no tour", timeout_s=20)
+    window.open("/activity")
+    window.driver.find_element("id", "help").click()
+    window.click("Begin the tour")
+    window.see("1 of 5: The four figures")
+    window.click("End the tour")
+
+
 def test_a_service_that_records_nothing_says_so(tmp_path: Path, browser: WebDriver) -> None:  # noqa: F811
     with Served(tmp_path / "state") as served:
         served.wait_until_it_answers()

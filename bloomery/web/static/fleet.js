@@ -11,6 +11,7 @@ import {KINDS, badge, kindBadge, kindOf, needsAttention, stateOf, textOf} from '
 import {fleet, load, rows, status, steps} from './store.js'
 import {makeTable} from './table.js'
 import {duration, lasting, now} from './time.js'
+import {makeTour} from './tour.js'
 
 const GROUPS = {rack: 'rack', resource_class: 'class', conductor: 'conductor', provision_state: 'state'}
 const COLUMNS = {
@@ -52,8 +53,9 @@ export async function page({root, query, signal}) {
   const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
   const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), onrack: rack => change({q: filters.word('rack', rack)}), signal})
   const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort})})
+  const tour = makeTour(() => [...rows.values()].sort((a, b) => needsAttention(b) - needsAttention(a))[0]?.uuid ?? '')
   let shown = []
-  replace(root, h('h1.unseen', {}, 'Fleet'), figures, problems, chips, words, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
+  replace(root, h('h1.unseen', {}, 'Fleet'), tour, figures, problems, chips, words, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
 
   function columns() {
     const names = narrow.matches ? ['provision_state'] : view.columns.filter(name => COLUMNS[name])
@@ -123,7 +125,7 @@ export async function page({root, query, signal}) {
       status.loaded && !total && [h('h2', {}, 'No node is enrolled yet'), waysIn()],
       total > 0 && !shown.length && empty('No node fits the filter.', null, h('button', {onclick: clear}, 'Show all nodes')),
       !status.loaded && !status.error && h('p.muted', {}, total ? `Listing nodes, ${total.toLocaleString()} so far…` : 'Listing nodes…'))
-    figures.hidden = chips.hidden = tools.hidden = status.loaded && !total
+    tour.hidden = figures.hidden = chips.hidden = tools.hidden = status.loaded && !total
     table.element.hidden = map.element.hidden = !shown.length
   }
 

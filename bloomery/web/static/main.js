@@ -19,6 +19,7 @@ import {page as planPage} from './plan.js'
 import * as states from './states.js'
 import * as store from './store.js'
 import {reconnect, run, stream} from './stream.js'
+import {begin as beginTour} from './tour.js'
 
 const PAGES = [  // those of one word are in the navigation
   ['nodes', 'Fleet', fleetPage], ['nodes/:node', 'Node', nodePage],
@@ -89,7 +90,8 @@ function showAccount() {
 // ------------------------------------------------------------------------------------ keys
 
 function showKeys() {
-  ask({title: 'Keys', submit: 'Close', body: h('dl.keys', {}, KEYS.map(([key, text]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, text)]))})
+  ask({title: 'Keys', submit: 'Close', body: [h('dl.keys', {}, KEYS.map(([key, text]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, text)])),
+    h('p', {}, h('button', {onclick: event => { beginTour(); event.target.closest('dialog').close(); go('/nodes'); draw() }}, 'Begin the tour'))]})
 }
 
 let prefix = false

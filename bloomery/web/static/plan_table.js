@@ -39,7 +39,7 @@ function drawStep(step) {
   return [
     h(`span.plan-sign.a-${step.action.replace(' ', '-')}`, {title: meaning}, sign, !step.certain && '?'),
     [h('strong', {}, step.resource), h('div.muted', {}, step.type)],
-    [step.action === 'patch' ? 'update' : step.action, step.loses_data && h('span.tag.warn', {}, 'data lost'), step.loses_data && step.node && ` node ${step.node}`, step.reason && h('div.muted', {}, step.reason)],
+    [step.action === 'patch' ? 'update' : step.action, step.loses_data && [' ', h('span.tag.warn', {}, 'data lost')], step.loses_data && step.node && ` node ${step.node}`, step.reason && h('div.muted', {}, step.reason)],
     step.stage, step.takes ? h('span', {title: `95 % within ${duration(step.takes.p95_s)}, of ${step.takes.runs} runs`}, duration(step.takes.median_s)) : '–',
     step.differences.slice(0, MOST_DIFFERENCES).map(drawDifference).concat(step.differences.length > MOST_DIFFERENCES ? `and ${step.differences.length - MOST_DIFFERENCES} more` : []),
   ]
