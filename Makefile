@@ -133,8 +133,13 @@ build/clients/made.stamp:
 		testscenarios==0.7.0 tempest==47.0.0 ironic-tempest-plugin==3.2.0 metalsmith==2.5.0
 	@touch $@
 
-ui-shots: $(VENV)/test.stamp  ## Take the pictures of the pages in doc/pictures, of simulated servers
+ui-shots: $(VENV)/test.stamp build/film/made.stamp  ## Take the pictures of the pages in doc/pictures, and film them, with simulated servers
 	@$(BIN)/python -m tests.pages.shots $(ARGS)
+	@$(if $(ARGS),,PYTHONPATH=build/film $(BIN)/python -m tests.pages.film doc/pictures/rack.webp)
+
+build/film/made.stamp:
+	@$(BIN)/python -m pip -qq --no-input install --target build/film pillow==13.0.0
+	@touch $@
 
 docs: $(VENV)/docs.stamp  ## Build the site of pages in build/docs/html; begin at index.html
 	@$(BIN)/python tools/site.py

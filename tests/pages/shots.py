@@ -41,18 +41,16 @@ OTHERS: Final = {
     "webhooks": "/webhooks", "audit": "/audit", "users": "/users", "about": "/about",
 }  # fmt: skip
 
+READ_LAST: Final = {  # by a part of the path: what the page draws last
+    "/nodes/": ".timeline", "/stacks/servers": ".panel", "/activity": "table",
+}  # fmt: skip
+
 
 @contextmanager
-def demo() -> Iterator[str]:
-    """Run it on a free port; yield its address once its job is done."""
-    command = [
-        sys.executable,
-        "-c",
-        "from bloomery.cli.main import main; main()",
-        "demo",
-        "--port",
-        "0",
-    ]
+def demo(port: int = 0) -> Iterator[str]:
+    """Run it on ``port``, or on a free one; yield its address once its job is done."""
+    program = "from bloomery.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "demo", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     printed: list[str] = []
@@ -82,14 +80,32 @@ def ask(window: Window, path: str) -> Any:
         return json.loads(answer.read())
 
 
-def take(window: Window, path: str, file: Path) -> None:
+def prepare(window: Window) -> None:
+    """End the tour, which stands above the fleet."""
+    window.load("/about")
+    window.driver.execute_script("localStorage.setItem('bloomery.tour', 'ended')")
+
+
+def show(window: Window, path: str) -> None:
     window.open(path)
     wait_for(lambda: "Live" in window.text("#status"), "the stream", timeout_s=30)
+    for part, selector in READ_LAST.items():
+        if part in path and not path.endswith("/update"):
+            wait_for(lambda selector=selector: window.text(selector), selector, timeout_s=30)
     if path.endswith("/new"):
         window.see("How the sentence begins")
     if path.endswith("/update"):
+        template = window.find("Template", "textarea").get_property("value")
+        window.fill("Template", template.replace("any.iso", "new.iso"))
         window.click("Show the plan")
-        window.see("Nothing changes.")
+        window.see("lose data:")
+        window.driver.execute_script(
+            "document.querySelector('section[aria-label=Plan]').scrollIntoView()"
+        )
+
+
+def take(window: Window, path: str, file: Path) -> None:
+    show(window, path)
     shot = window.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     file.write_bytes(base64.b64decode(shot["data"]))
 
@@ -104,6 +120,7 @@ def main() -> None:
     screens = itertools.product((1280, 360), ("light", "dark")) if args.all else [(1280, "light")]
     with demo() as url, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as driver:
         window = Window(driver, url)
+        prepare(window)
         known = names(window)
         for (width, scheme), (name, path) in itertools.product(list(screens), pages.items()):
             window.emulate(width, scheme)
