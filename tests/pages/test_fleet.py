@@ -282,6 +282,29 @@ def test_an_order_of_many_shows_all_that_it_hits_and_whom_it_leaves_out(
     window.click("Cancel")
 
 
+def test_an_order_of_many_goes_one_by_one_and_stops_at_a_failure(window, service, make) -> None:
+    info = {"redfish_address": "http://127.0.0.1:9", "redfish_username": "a",
+            "redfish_password": "b"}  # fmt: skip
+    make("pace-1")
+    make("pace-2", driver="redfish", driver_info=info)
+    for number in range(3, 6):
+        make(f"pace-{number}")
+    window.open("/nodes?q=pace-")
+    window.see("pace-5", ".vbody")
+    window.click("Select all nodes shown")
+    window.click("Manage")
+    window.see("baremetal node manage pace-1 pace-2 pace-3 pace-4 pace-5", "dialog")
+    window.fill("At work at once", "1")
+    window.fill("Failures to bear", "0")
+    window.click("Manage")
+    window.see("Manage, 5 nodes: 1 done, 1 failed, 3 not ordered")
+    states = {each["name"]: each["provision_state"]
+              for each in service.api("GET", "/v1/nodes")["nodes"]}  # fmt: skip
+    assert [states[f"pace-{number}"] for number in range(1, 6)] == ["manageable", *["enroll"] * 4]
+    window.click("Order the other 3 now")
+    window.see("Manage, 5 nodes: 4 done, 1 failed")
+
+
 def test_what_was_refused_is_said_and_ordered_again(window, service, make) -> None:
     node, _ = make("race-1"), make("race-2")
     window.open("/nodes?q=race-")

@@ -1,6 +1,7 @@
 // What may be ordered of nodes: the request, the command that does the same, what is lost by it.
 //
-//   await order(actionOf('deploy'), [row], (row, outcome, message) => …)
+//   await order(actionOf('deploy'), [row])
+//   await order(actionOf('clean'), rows, {note: (row, outcome, message, form) => …, isStopped: form => …, ended: async row => …})
 
 import {may, patch, put, remove} from './api.js'
 import {ask, field} from './dialog.js'
@@ -32,12 +33,17 @@ const FIELDS = {  // of the arguments of a verb
   rescue_password: password,
 }
 
+const PACE = {
+  at_once: ['At work at once', 'machines; empty: all. While this page is open, each that ends makes room for the next.'],
+  most_failures: ['Failures to bear', 'machines; one more stops the rest. Empty: any number'],
+}
+
 // What the fields of a form say: changes of instance_info, and arguments of the verb.
 function read(form) {
   const info = {}, more = {}
   for (const [name, text] of form?.entries() ?? []) {
     const value = text.trim()
-    if (!value || name === 'confirmation') continue
+    if (!value || name === 'confirmation' || name in PACE) continue
     if (name in IMAGE) info[name] = value
     else more[name] = name.endsWith('_steps') || name === 'configdrive' && value.startsWith('{') ? parsed(name, value) : value
   }
@@ -56,7 +62,7 @@ async function provision(row, target, form) {
 }
 
 const quoted = text => /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-const command = (words, row, more = []) => ['baremetal node', words, quoted(row.name ?? row.uuid), ...more].join(' ')
+const command = (words, rows, more = []) => ['baremetal node', words, ...[rows].flat().map(row => quoted(nameOf(row))), ...more].join(' ')
 
 function provisionCommands(words, row, form) {
   const {info, more} = read(form)
@@ -95,10 +101,10 @@ export const actionOf = key => actions().find(each => each.key === key)
 
 // ------------------------------------------------------------------------------------ orders
 
-// Order of one or many: ask for what the action needs and say what is lost.  `progress` is told of
-// each machine; without it a refusal is shown where the order was given.  `leftOut`: selected, and not ordered.
-export async function order(action, chosen, progress, leftOut = []) {
-  const needsDialog = progress || action.form || action.losesData || action.asks
+// Order of one or many: ask for what the action needs and say what is lost.  `bulk` is told of each
+// machine; without it a refusal is shown where the order was given.  `leftOut`: selected, and not ordered.
+export async function order(action, chosen, bulk, leftOut = []) {
+  const needsDialog = bulk || action.form || action.losesData || action.asks
   if (!needsDialog) return attempt(() => action.send(chosen[0]), `${action.label}: ordered of ${nameOf(chosen[0])}`)
   let answers
   const [first] = chosen, isOne = chosen.length === 1
@@ -111,11 +117,12 @@ export async function order(action, chosen, progress, leftOut = []) {
       leftOut.length > 0 && h('details', {}, h('summary', {}, `${leftOut.length} of the selection ${leftOut.length === 1 ? 'is' : 'are'} left out: the state refuses it`),
         h('div.names', {tabIndex: 0, role: 'group', ariaLabel: 'Nodes that are left out'}, grouped(leftOut, row => [row.provision_state, row.power_state, row.maintenance && 'maintenance'].filter(Boolean).join(', ')))),
       action.form?.(first),
+      !isOne && h('div.row', {}, Object.entries(PACE).map(([name, [title, hint]]) => field(title, h('input', {name, type: 'number', min: name === 'at_once' ? 1 : 0, max: chosen.length}), hint))),
     ],
-    preview: form => [h('p.muted', {}, isOne ? 'The same from a shell:' : 'The same from a shell, for the first:'), action.commands(first, form).map(copyable)],
-    order: async form => { answers = form; if (!progress) await action.send(first, form) },
+    preview: form => [h('p.muted', {}, isOne ? 'The same from a shell:' : 'The same from a shell, for all at once:'), action.commands(chosen, form).map(copyable)],
+    order: async form => { answers = form; if (!bulk) await action.send(first, form) },
   })
-  if (confirmed && progress) await sendAll(action, chosen, answers, progress)
+  if (confirmed && bulk) await sendAll(action, chosen, answers, bulk)
 }
 
 const grouped = (list, placeOf) => [...Map.groupBy(list, placeOf)].map(([place, group]) =>
@@ -123,16 +130,18 @@ const grouped = (list, placeOf) => [...Map.groupBy(list, placeOf)].map(([place, 
 
 export const nameOf = row => row.name ?? row.uuid
 
-export async function sendAll(action, chosen, form, progress) {
-  const remaining = [...chosen]
-  chosen.forEach(row => progress(row, 'waiting', '', form))
-  await Promise.all(Array.from({length: AT_ONCE}, async () => {
+export async function sendAll(action, chosen, form, {note, isStopped, ended}) {
+  const remaining = [...chosen], atOnce = Number(form.get('at_once'))
+  chosen.forEach(row => note(row, 'waiting', '', form))
+  await Promise.all(Array.from({length: atOnce || AT_ONCE}, async () => {
     for (let row = remaining.shift(); row; row = remaining.shift()) {
+      if (isStopped(form)) { note(row, 'not ordered', '', form); continue }
       try {
         await action.send(row, form)
-        progress(row, 'ordered', '', form)
+        note(row, 'ordered', '', form)
+        if (atOnce) await ended(row)
       } catch (error) {
-        progress(row, 'refused', error.message, form)
+        note(row, 'refused', error.message, form)
       }
     }
   }))

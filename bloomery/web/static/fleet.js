@@ -31,7 +31,7 @@ const COLUMNS = {
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const VIEWS = 'bloomery.views', DAY_MS = 86400000
-const MOST_CLASSES = 4
+const MOST_CLASSES = 4, PACE_MS = 300
 const CLOCK_MS = 15000  // rows come into `since:` by time alone
 const narrow = matchMedia('(max-width: 640px)')
 
@@ -248,14 +248,16 @@ export async function page({root, query, signal}) {
   // What became of each machine: of those ordered, the state and the step, until it is at rest.
   function drawOutcomes() {
     const list = [...outcomes.values()].map(each => ({...each, outcome: outcomeNow(each)}))
-    const refused = list.filter(each => each.outcome === 'refused')
-    const counts = ['done', 'failed', 'ordered', 'refused'].map(word => [word, list.filter(each => each.outcome === word).length]).filter(pair => pair[1])
+    const refused = list.filter(each => ['refused', 'not ordered'].includes(each.outcome)), waiting = list.filter(each => each.outcome === 'waiting').length
+    const counts = ['done', 'failed', 'ordered', 'waiting', 'refused', 'not ordered'].map(word => [word, list.filter(each => each.outcome === word).length]).filter(pair => pair[1])
     return h('details.outcomes', {open: outcomes.isOpen, ontoggle: event => { outcomes.isOpen = event.target.open }},
       h('summary', {}, `${outcomes.action.label}, ${list.length} nodes: ${counts.map(([word, count]) => `${count} ${word}`).join(', ') || 'waiting'}`),
-      h('progress', {max: list.length, value: list.filter(each => ['done', 'failed', 'refused'].includes(each.outcome)).length, ariaLabel: 'Orders at their end'}),
+      h('progress', {max: list.length, value: list.filter(each => !['ordered', 'waiting'].includes(each.outcome)).length, ariaLabel: 'Orders at their end'}),
       h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.row.uuid}`}, nameOf(each.row)), ' ', each.outcome, ' ',
         rows.has(each.row.uuid) && badge(rows.get(each.row.uuid).provision_state), ' ', each.message || stepOf(each.row.uuid)))),
-      refused.length > 0 && h('button', {onclick: () => sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, note)}, `Order the ${refused.length} refused again`),
+      waiting > 0 && !outcomes.isStopped && h('button', {onclick: () => { outcomes.isStopped = true; drawBulk() }}, `Stop: do not order the other ${waiting}`),
+      refused.length > 0 && !waiting && h('button', {onclick: () => { Object.assign(outcomes, {isStopped: false, borne: failures() - refused.filter(each => each.outcome === 'refused').length}); sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, pace) }},
+        refused.some(each => each.outcome === 'not ordered') ? `Order the other ${refused.length} now` : `Order the ${refused.length} refused again`),
       h('button.quiet', {onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
   }
 
@@ -263,7 +265,7 @@ export async function page({root, query, signal}) {
     const now = rows.get(row.uuid)
     if (outcome !== 'ordered' || !now) return outcome
     if (!(outcomes.action.isDone ?? (() => true))(now, row)) return 'ordered'
-    return kindOf(now.provision_state) === 'failed' ? 'failed' : 'done'
+    return kindOf(now.provision_state) === 'failed' || now.cause_code === 'last_error' ? 'failed' : 'done'  // a verification that fails ends in enroll
   }
 
   const stepOf = uuid => steps.has(uuid) && `${steps.get(uuid).step}, step ${steps.get(uuid).position} of ${steps.get(uuid).of}`
@@ -273,10 +275,20 @@ export async function page({root, query, signal}) {
     redraw()
   }
 
+  const isOver = each => !each || outcomeNow(each) !== 'ordered'
+  const failures = () => [...outcomes.values()].filter(each => ['failed', 'refused'].includes(outcomeNow(each))).length
+  const pace = {
+    note,
+    isStopped: form => outcomes.isStopped || signal.aborted || failures() - outcomes.borne > (form.get('most_failures') ? Number(form.get('most_failures')) : Infinity),
+    async ended(row) {
+      while (!signal.aborted && !isOver(outcomes.get(row.uuid))) await new Promise(resolve => setTimeout(resolve, PACE_MS))
+    },
+  }
+
   async function orderOf(action, selected, leftOut) {
     outcomes.clear()
-    Object.assign(outcomes, {action, isOpen: true})
-    await order(action, selected, note, leftOut)
+    Object.assign(outcomes, {action, isOpen: true, isStopped: false, borne: 0})
+    await order(action, selected, pace, leftOut)
     if (outcomes.size) announce(`${action.label}: ordered of ${outcomes.size} nodes`)
     if (outcomes.size && action.losesData) { chosen.clear(); table.redraw() }  // a second click would hit them again
     drawBulk()
