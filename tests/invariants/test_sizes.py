@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 134_211,  # the users
-    "lines of the tests": 154_587,  # the pace of orders
+    "lines of the tests": 154_617,  # one field finds all
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
     "lines of bloomery/cli": 11_903,  # the texts of templates

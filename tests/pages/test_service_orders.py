@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from bloomery.cli.client import ApiError, Client
@@ -15,6 +17,7 @@ from tests.kit.clients.window import PATIENCE_S, Window
 from tests.kit.servers import web
 from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
+from tests.pages import conftest
 from tests.pages.conftest import MARKUP
 
 STEP = {"interface": "vendor", "step": "log_passthrough", "args": {}, "order": 1}
@@ -89,6 +92,33 @@ def test_who_ordered_what_is_found_and_leads_to_the_machine(window, service, api
     window.open("/audit?only=1&q=nodes:act")
     window.see(MARKUP, ".vbody")
     assert "ordered-1" not in window.text(".vbody")
+
+
+def press_control_k(window: Window) -> None:
+    keys = ActionChains(window.driver)
+    keys.key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+
+
+def test_one_field_finds_pages_stacks_machines_and_orders(window: Window) -> None:
+    window.open("/nodes/rack-1-u1")
+    window.see("Maintenance", ".actions")
+    press_control_k(window)
+    window.see("page Audit", "dialog")
+    window.see(f"stack {conftest.STACK}", "dialog")
+    assert window.violations(1280, "light") == []
+    field = window.driver.switch_to.active_element
+    field.send_keys("rack-1-u2")
+    window.see("machine rack-1-u2,", "dialog")
+    field.send_keys(Keys.ENTER)
+    window.see("rack-1-u2", "h1")
+    press_control_k(window)
+    window.driver.switch_to.active_element.send_keys("maintenance", Keys.ENTER)
+    window.see("Maintenance: rack-1-u2", "dialog h2")
+    window.click("Cancel")
+    press_control_k(window)
+    keys = ("stacks", Keys.ARROW_DOWN, Keys.ARROW_UP, Keys.ENTER)
+    window.driver.switch_to.active_element.send_keys(*keys)
+    window.see("Stacks", "h1")
 
 
 def test_a_tour_of_five_cards_ends_and_begins_again(window: Window) -> None:

@@ -12,6 +12,7 @@ import {page as firmwarePage} from './firmware.js'
 import {page as fleetPage} from './fleet.js'
 import {page as nodePage} from './node.js'
 import * as others from './others.js'
+import {openPalette} from './palette.js'
 import {draw, go, parse, route} from './router.js'
 import {stacksPage} from './stacks.js'
 import {page as stackPage} from './stack.js'
@@ -27,7 +28,8 @@ const PAGES = [  // those of one word are in the navigation
   ['activity', 'Activity', activityPage], ['events', 'Events', eventsPage], ['allocations', 'Allocations', others.allocations], ['books', 'Runbooks', booksPage],
   ['firmware', 'Firmware', firmwarePage], ['bmcs', 'BMCs', bmcsPage], ['conductors', 'Conductors', conductorsPage], ['webhooks', 'Webhooks', others.webhooks], ['audit', 'Audit', auditPage], ['users', 'Users', usersPage], ['about', 'About', others.about],
 ]
-const KEYS = [['/', 'search nodes'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
+const navigation = PAGES.filter(([pattern]) => !pattern.includes('/'))
+const KEYS = [['/', 'search nodes'], ['Ctrl K', 'find pages, stacks, machines, orders'], ['g f', 'fleet'], ['g s', 'stacks'], ['g e', 'events'], ['j, k', 'next and previous row'],
   ['Enter', 'open the row'], ['x', 'select the row'], ['?', 'these keys'], ['Esc', 'leave a dialogue or the search']]
 const GO = {f: 'nodes', s: 'stacks', e: 'events', a: 'allocations', r: 'books', b: 'bmcs', c: 'conductors', w: 'webhooks'}
 const byId = id => document.getElementById(id)
@@ -98,6 +100,7 @@ let prefix = false
 
 document.addEventListener('keydown', event => {
   const typing = event.target.matches('input, textarea, select') || document.querySelector('dialog[open]')
+  if (event.key === 'k' && (event.ctrlKey || event.metaKey) && !document.querySelector('dialog[open]')) { event.preventDefault(); return openPalette(navigation) }
   if (event.key === 'Escape' && event.target === byId('q')) { event.preventDefault(); return byId('q').blur() }  // a browser would clear it
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return
   if (prefix && GO[event.key]) go(`/${GO[event.key]}`)
@@ -134,7 +137,7 @@ document.querySelector('.skip').addEventListener('click', event => { event.preve
 
 setTheme(localStorage.getItem('bloomery.theme') ?? 'auto')
 PAGES.forEach(page => route(...page))
-replace(byId('nav'), PAGES.filter(([pattern]) => !pattern.includes('/')).map(([path, title]) => h('a', {href: `#/${path}`}, title)))
+replace(byId('nav'), navigation.map(([path, title]) => h('a', {href: `#/${path}`}, title)))
 showStream()
 
 async function begin() {
