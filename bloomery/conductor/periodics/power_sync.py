@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import power, pulse, states, tasks, writes
+from bloomery.conductor import power, pulse, states, steps, tasks, writes
 from bloomery.conductor.pulse import Lane, gap_s
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.sensor_board import CRITICAL
@@ -328,6 +328,8 @@ def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
         return "disable_power_off is set"
     if not task.driver.power.supports_power_sync(task):
         return f"power interface {task.node.power_interface} does not support power sync"
+    if task.node.power_state == Power.ON and steps.parent_first(task):
+        return f"its parent {task.node.parent_node}, which gives it power, is not on"
     return None
 
 
