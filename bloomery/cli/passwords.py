@@ -246,5 +246,6 @@ def _run(
 
 def _is_changed(before: Json, now: Json) -> bool:
     """Return whether the node shows another change than before."""
-    other = now["driver_internal_info"].get(_OTHER_LOGIN)
-    return other not in (None, before["driver_internal_info"].get(_OTHER_LOGIN))
+    other = now["driver_internal_info"].get(_OTHER_LOGIN) or {}
+    is_new = other != before["driver_internal_info"].get(_OTHER_LOGIN)
+    return is_new and other.get("role") == "former"  # the new one stands in driver_info

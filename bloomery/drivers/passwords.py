@@ -144,7 +144,9 @@ class PasswordChange(ABC, Generic[A]):
             self.send(user, account)
         except (errors.BmcFailed, errors.BmcLoginRefused):
             pass  # the login says whether it was changed
-        except (errors.BmcRefused, errors.BmcBusy, errors.BmcLeftAlone):  # it was not
+        except errors.BmcRefused:  # some set it all the same: both stay stored
+            raise
+        except (errors.BmcBusy, errors.BmcLeftAlone):  # it was not
             for task in self._tasks:
                 task.node.driver_internal_info.pop(OTHER_LOGIN, None)
                 _save(task, is_own=task is self._task)

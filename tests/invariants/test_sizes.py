@@ -14,16 +14,16 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_211,  # the users
-    "lines of the tests": 154_617,  # one field finds all
+    "lines of the product": 134_216,  # children follow hosts that are off
+    "lines of the tests": 154_650,  # children follow hosts that are off
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
-    "lines of bloomery/cli": 11_903,  # the texts of templates
+    "lines of bloomery/cli": 11_904,  # children follow hosts that are off
     "lines of bloomery/cmd": 2254,  # drains of machines
-    "lines of bloomery/conductor": 11_591,  # parents go on in flows
+    "lines of bloomery/conductor": 11_593,  # children follow hosts that are off
     "lines of bloomery/conf": 2035,  # makers of TPMs
     "lines of bloomery/db": 9570,  # the texts of templates
-    "lines of bloomery/drivers": 22_836,  # certificates of TPMs are learnt
+    "lines of bloomery/drivers": 22_838,  # children follow hosts that are off
     "lines of bloomery/events": 1662,  # a sink for NATS
     "lines of bloomery/http_server": 2280,  # serial consoles
     "lines of bloomery/inspection": 2029,  # pci_device_alias in JSON

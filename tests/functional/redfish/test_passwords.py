@@ -158,6 +158,18 @@ def test_at_the_end_a_password_works_whatever_the_answer(
     assert power(stage, node) == "power on"
 
 
+def test_a_password_that_the_bmc_refuses_by_code_and_sets_works_all_the_same(stage, machine, node):
+    machine.bmc.faults.add(**PATCH, kind="after", status=400)
+    shown = clean(stage, node, step(password=OWN))
+    assert shown["provision_state"] == "clean failed"
+    assert password(machine) == OWN
+    recover(stage, node)
+    assert power(stage, node) == "power on"
+    assert clean(stage, node, step())["last_error"] is None
+    assert opened(stage.site, node)["redfish_password"] == password(machine)
+    assert password(machine) not in ("password", OWN)
+
+
 # -------------------------------------------------------------------------- nodes of one BMC
 
 
