@@ -89,6 +89,12 @@ RACKS = """
         done([Object.fromEntries(places), canvas.ariaLabel, map.element.innerText]);
     });
 """
+AGES = """
+    const [days, done] = arguments;
+    import(new URL('map.js', document.baseURI)).then(({COLOURS}) => done(days.map(([state, age]) =>
+        COLOURS.age.kindOf({provision_state: state, provision_updated_at: age === null ? null
+            : new Date(Date.now() - age * 86400000).toISOString()}))));
+"""
 FOCUS = """
     const done = arguments[0];
     import(`${location.origin}/ui/dom.js`).then(({h, replace}) => {
@@ -141,6 +147,14 @@ def test_machines_stand_in_their_racks_at_their_slots(window: Window) -> None:
     assert label.startswith("Map of 6 nodes in 2 racks, coloured by health;")
     assert "critical" in words
     assert "working" not in words
+
+
+def test_the_age_of_an_image_is_that_of_the_deployment(window: Window) -> None:
+    window.open("/nodes")
+    window.see("Live", "#status")
+    ages = [["active", 1], ["active", 30], ["active", 300], ["available", 1], ["active", None]]
+    kinds = window.driver.execute_async_script(AGES, ages)
+    assert kinds == ["free", "ok", "hold", "idle", "idle"]
 
 
 def test_a_button_that_is_drawn_anew_keeps_the_focus(window: Window) -> None:
