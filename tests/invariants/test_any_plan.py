@@ -101,7 +101,7 @@ class Life:
         self.resources: dict[str, dict[str, Any]] = {}
         self.templates: list[str] = []
         self.nested: dict[str, Any] = {}
-        self.named = Named(set(), set())  # by the last plan
+        self.former = self.named = Named(set(), set())  # by the last two plans
         self.story: list[str] = []  # what a failure of the test shows
 
     # ------------------------------------------------------------------------------ templates
@@ -326,8 +326,9 @@ class Life:
         below = tuple(f"{path}/" for path in under_way)
         pending = [row for row in before.values() if row.uuid in under_way]
         ending = tuple(f"{paths[row.uuid]}/" for row in pending if row.action == "DELETE")
+        at_work = tuple(f"{paths[row.uuid]}/" for row in pending if row.action != "DELETE")
         if plan is not None:
-            self.named = Named.by(plan)
+            self.former, self.named = self.named, Named.by(plan)
         self.story.append(f"{request}: {self.world.state} {self.world.root.reason[:90]}")
         for each in self.machines.costly[begun:]:
             path, node = paths[each.row], self.machines.nodes[each.node]["name"]
@@ -336,7 +337,9 @@ class Life:
                 continue
             if each.row not in before and path.startswith(ending):
                 continue  # the group's deletion failed: the plan says that it is updated then
-            assert self.is_named(each, path, before, self.named, rolls_back), (
+            named = [self.named, *([self.former] if path.startswith(at_work) else [])]
+            is_named = functools.partial(self.is_named, each, path, before, rolls_back)
+            assert any(map(is_named, named)), (
                 each, path, plan and foresight_lines(plan), "\n".join(self.story)
             )  # fmt: skip
 
@@ -354,8 +357,8 @@ class Life:
         order: MachineOrder,
         path: str,
         before: Mapping[str, StoredResource],
-        named: Named,
         rolls_back: bool,
+        named: Named,
     ) -> bool:
         row = before.get(order.row)
         if row is not None and row.physical_id == order.node:
@@ -376,8 +379,9 @@ def test_each_order_to_a_machine_was_named(seed: int) -> None:
 
 
 # 41: a group's deletion fails while an update waits.  73: a member that stands in was not made.
+# 307, 747: a group and a nested stack go on with an earlier update.  359: a drain ends unfinished.
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", [*range(LIVES), 41, 73])
+@pytest.mark.parametrize("seed", [*range(LIVES), 41, 73, 307, 359, 747])
 def test_each_order_to_a_machine_was_named_where_single_machines_are_ordered(seed: int) -> None:
     Life(seed, "order", "order").run()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bloomery.model.stacks import ResourceAction, Stage, StoredResource
+from bloomery.model.stacks import Action, ResourceAction, Stage, Status, StoredResource
 from bloomery.orchestration.engine.stack_values import ReadableResource
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.stack import Stack
@@ -84,9 +84,15 @@ class EngineResource(StoredResource, ReadableResource):
         self._resource = None
 
     def before_action(self) -> StoredResource:
-        """Return the resource as a plan sees it, with the properties of a pending update."""
+        """Return the resource as a plan sees it, with the properties of a pending update.
+
+        A later update ends an update that is held, such as by a drain: it counts as failed.
+        """
         before = StoredResource.before_action(self)
         if self.next_properties is None:
+            return before
+        if self.kind.is_held(self.data):
+            before.action, before.status = Action.UPDATE, Status.FAILED
             return before
         return before.with_properties(self.next_properties)
 

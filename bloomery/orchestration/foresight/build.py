@@ -27,6 +27,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
         foreseen.compare if each is transforms.expect_changes else each
         for each in transforms.TRANSFORMS
     ),
+    foreseen.warn_of_open_actions,
     effects.set_effects,
     members.add_members,
     members.batch_members,

@@ -20,7 +20,19 @@ from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.stack.secrecy import PROPERTIES, Reasons
 
 NO_CHANGE: Final = Change()
+MOST_NAMES: Final = 5
 STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
+
+
+def warn_of_open_actions(builder: PlanBuilder) -> None:
+    """Warn of the resources of this stack that go on with what an earlier plan has named."""
+    names = sorted(builder.existing.under_way)
+    if names and builder.parent is None:
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        builder.warnings.append(
+            f"under way for an earlier order: {', '.join(names[:MOST_NAMES])}{more}; the plan of "
+            "that order names what they do until they end"
+        )
 
 
 def compare(builder: PlanBuilder) -> None:

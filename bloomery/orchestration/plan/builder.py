@@ -66,6 +66,7 @@ class ExistingStack:
     list_free: Callable[[str], Sequence[dict[str, Any]]] | None = None
     look_up: Callable[[str, Any, Mapping[str, Any]], tuple[Any, Sequence[str]]] | None = None
     converges: bool = False
+    under_way: Sequence[str] = ()  # resources with an action of an earlier order
 
     @classmethod
     def of_rows(
@@ -95,6 +96,7 @@ class ExistingStack:
             side=lambda record: rows[record.uuid].definitions,
             resource=lambda record: rows[record.uuid].resource(),
             child=lambda record: child(rows[record.uuid]),
+            under_way=[name for name, each in stored.items() if each.pending_action is not None],
             **more,
         )
 

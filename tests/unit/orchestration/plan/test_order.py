@@ -205,6 +205,18 @@ def test_what_a_failed_update_left_over_goes() -> None:
     assert made.actions_of("a")[1].record is old
 
 
+def test_what_is_under_way_for_an_earlier_order_is_warned_of() -> None:
+    names = [f"r{number}" for number in range(7)]
+    same = template(**{name: thing() for name in names})
+    records = rows(*map(row, names))
+    made = foresight.plan(same, same, ExistingStack(records=records, under_way=names[:2]))
+    [warning] = made.warnings
+    assert warning.startswith("under way for an earlier order: r0, r1; the plan of that order ")
+    [many] = foresight.plan(same, same, ExistingStack(records=records, under_way=names)).warnings
+    assert "r3, r4 and 2 more;" in many
+    assert foresight.plan(same, same, ExistingStack(records=records)).warnings == ()
+
+
 def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None:
     broken, old = row("a", state="CREATE_FAILED", size=2), row("a", size=1)
     existing = ExistingStack(records=rows(broken), leftovers={"a": [old]})
