@@ -71,7 +71,8 @@ class Service:
 GOING_ON = {"provision_state": "cleaning", "reservation": "host", "last_error": None,
             "driver_internal_info": {}}  # fmt: skip
 CHANGED = {"provision_state": "manageable", "reservation": None, "last_error": None,
-           "driver_internal_info": {"bmc_other_login": "sealed"}}  # fmt: skip
+           "driver_internal_info": {"bmc_other_login": {"role": "former"}}}  # fmt: skip
+REFUSED = CHANGED | {"driver_internal_info": {"bmc_other_login": {"role": "new"}}}
 NO_ANSWER = 0
 
 
@@ -81,6 +82,7 @@ NO_ANSWER = 0
         ([GOING_ON, CHANGED], 60, None),
         ([GOING_ON, NO_ANSWER, NO_ANSWER, GOING_ON, CHANGED], 60, None),
         ([503, CHANGED], 60, None),
+        ([REFUSED], 60, "it is in manageable, with the old password"),
         ([NO_ANSWER], -1, "cannot tell whether it was changed: it stumbles"),
         ([403], 60, "cannot tell whether it was changed: it stumbles"),
         ([GOING_ON], -1, "it is in cleaning after -1 s"),
