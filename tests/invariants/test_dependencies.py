@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OURS = {"bench", "bloomery", "tests", "tools"}
-APART = {"heat", "oslo_log"}  # tests/conformance/heat_*.py run where Heat is: `make heat`
+APART = {"heat", "oslo_log", "PIL"}  # run where Heat is (`make heat`), or Pillow (`make ui-shots`)
 IMPORT = re.compile(
     r"^ *(?:from (\w+)[\w.]* import |import (\w+)[\w.]*(?: as \w+)?(?:  #.*)?$)", re.MULTILINE
 )
