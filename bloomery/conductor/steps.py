@@ -326,22 +326,27 @@ def takes_power_from_parent(node: Node) -> bool:
     return not parsing.boolean(own)
 
 
+def power_parent(task: TaskManager) -> Any:
+    """Return UUID, power state and reservation of the parent that gives the node its power."""
+    node = task.node
+    if node.parent_node in (None, node.uuid) or not takes_power_from_parent(node):
+        return None
+    with task.runtime.db.read() as conn:
+        return nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
+
+
 def parent_first(task: TaskManager, *, refuses_locked: bool = False) -> list[Step]:
     """Return the step that switches on the parent, before a flow switches the node on.
 
     It is needed where the parent gives the node its power and is not on.  ``refuses_locked``: raise
     ParentNodeLocked at once; else the step waits for the lock.
     """
-    node = task.node
-    if node.parent_node in (None, node.uuid) or not takes_power_from_parent(node):
-        return []
-    with task.runtime.db.read() as conn:
-        row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
+    row = power_parent(task)
     if row is None or row.power_state == Power.ON:
         return []
     if refuses_locked and row.reservation is not None:
         raise errors.ParentNodeLocked(
-            node=errors.name_of(node), parent=row.uuid, holder=row.reservation
+            node=errors.name_of(task.node), parent=row.uuid, holder=row.reservation
         )
     return [replace(internal_step("power", "power_on"), child=row.uuid)]
 

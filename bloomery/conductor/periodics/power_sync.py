@@ -328,8 +328,9 @@ def _reason_to_follow(task: TaskManager, *, force: bool) -> str | None:
         return "disable_power_off is set"
     if not task.driver.power.supports_power_sync(task):
         return f"power interface {task.node.power_interface} does not support power sync"
-    if task.node.power_state == Power.ON and steps.parent_first(task):
-        return f"its parent {task.node.parent_node}, which gives it power, is not on"
+    parent = steps.power_parent(task) if task.node.power_state == Power.ON else None
+    if parent is not None and parent.power_state == Power.OFF:
+        return f"its parent {parent.uuid}, which gives it power, is off"
     return None
 
 

@@ -251,8 +251,8 @@ def test_row_follows_the_machine_where_it_must_not_be_driven(make_rack, bmc, why
 
 @pytest.mark.parametrize(
     ("parent_power", "own_supply", "driven"),
-    [(ON, False, True), (OFF, False, False), (OFF, True, True)],
-    ids=["parent on", "parent off", "own supply"],
+    [(ON, False, True), (OFF, False, False), (OFF, True, True), (None, False, True)],
+    ids=["parent on", "parent off", "own supply", "parent not known"],
 )
 def test_a_child_whose_parent_is_off_is_recorded_as_it_is(
     rack, bmc, parent_power, own_supply, driven
@@ -260,14 +260,14 @@ def test_a_child_whose_parent_is_off_is_recorded_as_it_is(
     parent = rack.node(power_state=parent_power)
     supply = json.dumps({"has_dedicated_power_supply": own_supply})
     child = rack.node(parent_node=parent, driver_info=supply)
-    bmc.one |= {parent: parent_power, child: OFF}
+    bmc.one |= {parent: parent_power or errors.MissingParameterValue(reason="no BMC"), child: OFF}
     rack.run()
     assert rack.power(child) == (ON if driven else OFF)
     assert rack.power(parent) == parent_power
     assert bmc.orders == ([(ON, None)] if driven else [])
     if not driven:
         [told] = warnings_in_history(rack, child)
-        assert told.endswith(f"because its parent {parent}, which gives it power, is not on")
+        assert told.endswith(f"because its parent {parent}, which gives it power, is off")
 
 
 def test_machine_that_cannot_be_driven_goes_into_maintenance_as_it_is(rack, bmc):
