@@ -294,15 +294,66 @@ def test_an_order_of_many_goes_one_by_one_and_stops_at_a_failure(window, service
     window.click("Select all nodes shown")
     window.click("Manage")
     window.see("baremetal node manage pace-1 pace-2 pace-3 pace-4 pace-5", "dialog")
-    window.fill("At work at once", "1")
+    window.fill("Machines at a time", "1")
     window.fill("Failures to bear", "0")
     window.click("Manage")
     window.see("Manage, 5 nodes: 1 done, 1 failed, 3 not ordered")
     states = {each["name"]: each["provision_state"]
               for each in service.api("GET", "/v1/nodes")["nodes"]}  # fmt: skip
     assert [states[f"pace-{number}"] for number in range(1, 6)] == ["manageable", *["enroll"] * 4]
-    window.click("Order the other 3 now")
+    window.click("Order the other 3")
     window.see("Manage, 5 nodes: 4 done, 1 failed")
+    window.click("Dismiss")
+
+
+def test_an_order_of_many_goes_on_while_another_page_is_open(window, make) -> None:
+    for number in range(8):
+        make(f"away-{number}")
+    window.open("/nodes?q=away-")
+    window.see("away-7", ".vbody")
+    window.click("Select all nodes shown")
+    window.click("Manage")
+    window.fill("Machines at a time", "1")
+    window.click("Manage")
+    window.go("/users")
+    window.see("no logins", "main")
+    window.go("/nodes?q=away-")
+    window.see("Manage, 8 nodes: 8 done")
+    window.click("Dismiss")
+
+
+def test_a_limit_of_failures_waits_for_the_end_of_each_order(window, service, make) -> None:
+    """Nothing is ordered beyond what is under way, so that a failure can stop the rest."""
+    info = {"redfish_address": "http://127.0.0.1:9", "redfish_username": "a",
+            "redfish_password": "b"}  # fmt: skip
+    for number in range(10):
+        make(f"limit-{number}", driver="redfish", driver_info=info)
+    window.open("/nodes?q=limit-")
+    window.see("limit-9", ".vbody")
+    window.click("Select all nodes shown")
+    window.click("Manage")
+    window.fill("Failures to bear", "0")
+    window.click("Manage")
+    window.see("not ordered", ".outcomes summary")
+    window.see("Order the other 2", ".outcomes")
+    window.click("Dismiss")
+
+
+def test_an_order_without_an_answer_is_not_called_refused(window, make) -> None:
+    make("mute-1")
+    make("mute-2")
+    window.open("/nodes?q=mute-")
+    choose(window, "mute-1", "mute-2")
+    window.driver.execute_script(
+        "const send = window.fetch; window.fetch = (url, options) => "
+        "options.method === 'PUT' ? Promise.reject(new TypeError('lost')) : send(url, options)"
+    )
+    window.click("Manage")
+    window.click("Manage")
+    window.see("Manage, 2 nodes: 2 without an answer")
+    said = window.driver.execute_script("return document.getElementById('announcer').textContent")
+    assert said == "Manage: ordered of 0 of 2 nodes"
+    window.click("Dismiss")
 
 
 def test_what_was_refused_is_said_and_ordered_again(window, service, make) -> None:

@@ -34,8 +34,8 @@ const FIELDS = {  // of the arguments of a verb
 }
 
 const PACE = {
-  at_once: ['At work at once', 'machines; empty: all. While this page is open, each that ends makes room for the next.'],
-  most_failures: ['Failures to bear', 'machines; one more stops the rest. Empty: any number'],
+  at_once: ['Machines at a time', 'Empty: all at once, or 8 where failures are limited. Each that ends makes room for the next, while this window is open.'],
+  most_failures: ['Failures to bear', '0 stops the rest at the first one. Empty: any number'],
 }
 
 // What the fields of a form say: changes of instance_info, and arguments of the verb.
@@ -119,7 +119,7 @@ export async function order(action, chosen, bulk, leftOut = []) {
       action.form?.(first),
       !isOne && h('div.row', {}, Object.entries(PACE).map(([name, [title, hint]]) => field(title, h('input', {name, type: 'number', min: name === 'at_once' ? 1 : 0, max: chosen.length}), hint))),
     ],
-    preview: form => [h('p.muted', {}, isOne ? 'The same from a shell:' : 'The same from a shell, for all at once:'), action.commands(chosen, form).map(copyable)],
+    preview: form => [h('p.muted', {}, isOne ? 'The same from a shell:' : 'From a shell, for all at once and without a limit of failures:'), action.commands(chosen, form).map(copyable)],
     order: async form => { answers = form; if (!bulk) await action.send(first, form) },
   })
   if (confirmed && bulk) await sendAll(action, chosen, answers, bulk)
@@ -131,17 +131,17 @@ const grouped = (list, placeOf) => [...Map.groupBy(list, placeOf)].map(([place, 
 export const nameOf = row => row.name ?? row.uuid
 
 export async function sendAll(action, chosen, form, {note, isStopped, ended}) {
-  const remaining = [...chosen], atOnce = Number(form.get('at_once'))
+  const remaining = [...chosen], waits = Boolean(form.get('at_once') || form.get('most_failures'))
   chosen.forEach(row => note(row, 'waiting', '', form))
-  await Promise.all(Array.from({length: atOnce || AT_ONCE}, async () => {
+  await Promise.all(Array.from({length: Number(form.get('at_once')) || AT_ONCE}, async () => {
     for (let row = remaining.shift(); row; row = remaining.shift()) {
       if (isStopped(form)) { note(row, 'not ordered', '', form); continue }
       try {
         await action.send(row, form)
         note(row, 'ordered', '', form)
-        if (atOnce) await ended(row)
+        if (waits) await ended(row)
       } catch (error) {
-        note(row, 'refused', error.message, form)
+        note(row, error.status === 0 ? 'without an answer' : 'refused', error.message, form)
       }
     }
   }))

@@ -40,6 +40,9 @@ const counted = count => status.loaded ? count.toLocaleString() : count ? `${cou
 
 const power = row => h(row.power_state === 'power on' ? 'span' : 'span.muted', {}, (row.power_state ?? 'unknown').replace('power ', ''))
 
+// Of the last order of many: it goes on, and can be stopped, from any visit of this page.
+const outcomes = new Map(), NOT_THERE = ['refused', 'without an answer', 'not ordered']
+
 export async function page({root, query, signal}) {
   const search = document.getElementById('q')
   search.value = query.get('q') ?? ''
@@ -48,7 +51,7 @@ export async function page({root, query, signal}) {
     columns: query.get('columns')?.split(',') ?? localStorage.getItem('bloomery.columns')?.split(',') ?? USUAL,
   }
   let filter = filters.parse(view.q)
-  const chosen = new Set(), outcomes = new Map(), figures = h('div.figures'), words = h('div')
+  const chosen = new Set(), figures = h('div.figures'), words = h('div')
   const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
   const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
   const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), onrack: rack => change({q: filters.word('rack', rack)}), signal})
@@ -154,7 +157,7 @@ export async function page({root, query, signal}) {
       }
     }
     const figure = (kind, title, word, {count}, note) => h(`div.figure.k-${kind}`, {}, filterLink('a', `is:${word}`, h('b', {}, counted(count)), ' ', title), h('small', {}, status.loaded && count > 0 && note))
-    const recent = (word, each) => each.recent > 0 ? filterLink('a', `is:${word} since:<1d`, `${each.recent.toLocaleString()} in the last day`) : 'none in the last day'
+    const recent = (word, each) => each.recent > 0 ? filterLink('a', `is:${word} since:<1d`, `${each.recent.toLocaleString()} for less than a day`) : 'none for less than a day'
     const named = [...classes].sort((a, b) => b[1] - a[1]), rest = named.splice(MOST_CLASSES)
     replace(figures, figure(attention.count ? 'failed' : 'ok', 'need attention', 'attention', attention, recent('attention', attention)),
       figure('ok', 'in use', 'in-use', used, recent('in-use', used)),
@@ -248,16 +251,16 @@ export async function page({root, query, signal}) {
   // What became of each machine: of those ordered, the state and the step, until it is at rest.
   function drawOutcomes() {
     const list = [...outcomes.values()].map(each => ({...each, outcome: outcomeNow(each)}))
-    const refused = list.filter(each => ['refused', 'not ordered'].includes(each.outcome)), waiting = list.filter(each => each.outcome === 'waiting').length
-    const counts = ['done', 'failed', 'ordered', 'waiting', 'refused', 'not ordered'].map(word => [word, list.filter(each => each.outcome === word).length]).filter(pair => pair[1])
+    const refused = list.filter(each => NOT_THERE.includes(each.outcome)), waiting = list.filter(each => each.outcome === 'waiting').length
+    const counts = ['done', 'failed', 'ordered', 'waiting', ...NOT_THERE].map(word => [word, list.filter(each => each.outcome === word).length]).filter(pair => pair[1])
     return h('details.outcomes', {open: outcomes.isOpen, ontoggle: event => { outcomes.isOpen = event.target.open }},
       h('summary', {}, `${outcomes.action.label}, ${list.length} nodes: ${counts.map(([word, count]) => `${count} ${word}`).join(', ') || 'waiting'}`),
       h('progress', {max: list.length, value: list.filter(each => !['ordered', 'waiting'].includes(each.outcome)).length, ariaLabel: 'Orders at their end'}),
       h('ul', {}, list.slice(0, 200).map(each => h('li', {}, h('a', {href: `#/nodes/${each.row.uuid}`}, nameOf(each.row)), ' ', each.outcome, ' ',
         rows.has(each.row.uuid) && badge(rows.get(each.row.uuid).provision_state), ' ', each.message || stepOf(each.row.uuid)))),
       waiting > 0 && !outcomes.isStopped && h('button', {onclick: () => { outcomes.isStopped = true; drawBulk() }}, `Stop: do not order the other ${waiting}`),
-      refused.length > 0 && !waiting && h('button', {onclick: () => { Object.assign(outcomes, {isStopped: false, borne: failures() - refused.filter(each => each.outcome === 'refused').length}); sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, pace) }},
-        refused.some(each => each.outcome === 'not ordered') ? `Order the other ${refused.length} now` : `Order the ${refused.length} refused again`),
+      refused.length > 0 && !waiting && h('button', {onclick: () => { Object.assign(outcomes, {isStopped: false, borne: list.filter(each => each.outcome === 'failed').length}); sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, pace) }},
+        refused.every(each => each.outcome === 'refused') ? `Order the ${refused.length} refused again` : `Order the other ${refused.length}`),
       h('button.quiet', {onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
   }
 
@@ -272,16 +275,16 @@ export async function page({root, query, signal}) {
 
   function note(row, outcome, message, form) {
     outcomes.set(row.uuid, {row, outcome, message, form})
-    redraw()
+    fleet.dispatchEvent(new Event('change'))  // the page may have been opened anew since
   }
 
   const isOver = each => !each || outcomeNow(each) !== 'ordered'
-  const failures = () => [...outcomes.values()].filter(each => ['failed', 'refused'].includes(outcomeNow(each))).length
+  const failures = () => [...outcomes.values()].filter(each => ['failed', 'refused', 'without an answer'].includes(outcomeNow(each))).length
   const pace = {
     note,
-    isStopped: form => outcomes.isStopped || signal.aborted || failures() - outcomes.borne > (form.get('most_failures') ? Number(form.get('most_failures')) : Infinity),
+    isStopped: form => outcomes.isStopped || failures() - outcomes.borne > (form.get('most_failures') ? Number(form.get('most_failures')) : Infinity),
     async ended(row) {
-      while (!signal.aborted && !isOver(outcomes.get(row.uuid))) await new Promise(resolve => setTimeout(resolve, PACE_MS))
+      while (!isOver(outcomes.get(row.uuid))) await new Promise(resolve => setTimeout(resolve, PACE_MS))
     },
   }
 
@@ -289,7 +292,8 @@ export async function page({root, query, signal}) {
     outcomes.clear()
     Object.assign(outcomes, {action, isOpen: true, isStopped: false, borne: 0})
     await order(action, selected, pace, leftOut)
-    if (outcomes.size) announce(`${action.label}: ordered of ${outcomes.size} nodes`)
+    const ordered = [...outcomes.values()].filter(each => !NOT_THERE.includes(each.outcome)).length
+    if (outcomes.size) announce(`${action.label}: ordered of ${ordered} of ${outcomes.size} nodes`)
     if (outcomes.size && action.losesData) { chosen.clear(); table.redraw() }  // a second click would hit them again
     drawBulk()
   }
