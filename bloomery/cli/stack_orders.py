@@ -87,7 +87,7 @@ def read(
         body = body_of(bundle, file, environments, parameters)
         return StackOrder(
             name=stack_name, body=body, source=f"{file} {stack_name}", existing=existing,
-            text=bundle.kept.get(file),
+            text=bundle.verbatim.get(file),
         )  # fmt: skip
     if name is not None or environments or parameters or existing or targets:
         raise click.UsageError(

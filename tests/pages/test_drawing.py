@@ -92,7 +92,7 @@ RACKS = """
 AGES = """
     const [days, done] = arguments;
     import(new URL('map.js', document.baseURI)).then(({COLOURS}) => done(days.map(([state, age]) =>
-        COLOURS.age.kindOf({provision_state: state, provision_updated_at: age === null ? null
+        COLOURS.use.kindOf({provision_state: state, provision_updated_at: age === null ? null
             : new Date(Date.now() - age * 86400000).toISOString()}))));
 """
 FOCUS = """
@@ -149,7 +149,7 @@ def test_machines_stand_in_their_racks_at_their_slots(window: Window) -> None:
     assert "working" not in words
 
 
-def test_the_age_of_an_image_is_that_of_the_deployment(window: Window) -> None:
+def test_the_map_knows_how_long_a_machine_is_in_use(window: Window) -> None:
     window.open("/nodes")
     window.see("Live", "#status")
     ages = [["active", 1], ["active", 30], ["active", 300], ["available", 1], ["active", None]]

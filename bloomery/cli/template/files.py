@@ -36,7 +36,7 @@ class FileBundle:
         self.files: dict[str, str] = {}
         self.reading = ""  # the document that was requested last
         self.texts: dict[str, str] = {}  # original documents, before they are rewritten
-        self.kept: dict[str, str] = {}  # the texts of templates that were not rewritten
+        self.verbatim: dict[str, str] = {}  # the texts of templates that are sent as they are
         self.unread: dict[str, str] = {}  # why a file is missing, by its key
 
     def template(self, path: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class FileBundle:
         document = self.document(path)
         rewritten = self._rewritten(document, path)
         if rewritten == document:
-            self.kept[path] = self.texts[path]
+            self.verbatim[path] = self.texts[path]
         return rewritten
 
     def document(self, path: str) -> dict[str, Any]:

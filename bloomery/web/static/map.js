@@ -16,15 +16,15 @@ const MOST_UNITS = 60
 const WIDTH = 5  // of a machine in a rack, in its heights
 const HEALTH = {OK: 'ok', Warning: 'busy', Critical: 'failed'}
 const WEEK_MS = 604800000
-// By when an image was deployed; a machine in use has been in its state since.
-function ageOf(row) {
+// By how long a machine in use has been in its state: a service or a rescue begins it anew.
+function useOf(row) {
   const age = now() - Date.parse(row.provision_updated_at)
   return kindOf(row.provision_state) !== 'ok' || Number.isNaN(age) ? 'idle' : age < WEEK_MS ? 'free' : age < 12 * WEEK_MS ? 'ok' : 'hold'
 }
 export const COLOURS = {
   state: {label: 'state', kindOf: row => kindOf(row.provision_state), kinds: Object.fromEntries(Object.entries(KINDS).map(([kind, {label}]) => [kind, label]))},
   health: {label: 'health', kindOf: row => HEALTH[row.health] ?? 'idle', kinds: {failed: 'critical', busy: 'warning', ok: 'OK', idle: 'not known'}},
-  age: {label: 'age of the image', kindOf: ageOf, kinds: {free: 'under a week', ok: 'under 12 weeks', hold: 'older', idle: 'not in use'}},
+  use: {label: 'time in use', kindOf: useOf, kinds: {free: 'under a week', ok: 'under 12 weeks', hold: 'older', idle: 'not in use'}},
 }
 
 function slotOf(row) {

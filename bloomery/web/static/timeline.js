@@ -9,7 +9,7 @@ import {ago, duration, now} from './time.js'
 
 const startOf = step => Date.parse(step.at)
 const lengthOf = step => step.duration_s ?? (now() - startOf(step)) / 1000
-const kindOf = step => step.error ? 'failed' : step.ended_at ? 'ok' : 'busy'
+const kindOf = step => step.error ? 'failed' : step.state === 'skipped' ? 'later' : step.ended_at ? 'ok' : 'busy'
 const ahead = (running, flow) => running?.flow_id === flow ? running.ahead : []
 
 // Flows of a timeline, the newest first, with their steps in order.
@@ -44,7 +44,7 @@ function flowOf(id, steps, running, chosen, newest) {
     planned.push({name, usual, begin: before.begin + before.length, length: usual?.median_s ?? 0})
   }
   return h('details.flow', {open: chosen.get(id) ?? id === newest, ontoggle: event => chosen.set(id, event.target.open)},
-    h('summary', {}, kindBadge(kind, steps[0].flow), ` ${count === 1 ? '1 step' : `${count} steps`}, ${duration(spent)}, `, ago(steps[0].at), failed && h('span.error-text', {}, ` ${failed.name} failed`)),
+    h('summary', {}, kindBadge(kind, steps[0].flow), ` ${steps[0].position > 1 ? 'the last ' : ''}${count === 1 ? '1 step' : `${count} steps`}, ${duration(spent)}, `, ago(steps[0].at), failed && h('span.error-text', {}, ` ${failed.name} failed`)),
     h('ol.steps-chart', {}, steps.map(each => row(each.name, (startOf(each) - first) / 1000, lengthOf(each), total, kindOf(each), each)), planned.map(each => row(each.name, each.begin, each.length, total, 'later', each))))
 }
 
