@@ -26,17 +26,21 @@ if TYPE_CHECKING:
     from bloomery.orchestration.operations import StackOperations
 
 
+# Packages that need each other are imported by one thread at a time: of two that begin at different
+# ends, Python shows one half a module.
+_IMPORTING = threading.RLock()
+
+
 class _Once:
-    """A value that is created at its first use, thread-safe."""
+    """A value that is created, and its modules imported, at its first use; thread-safe."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._mutex = threading.Lock()
         self._made: Any = None
 
     def __call__(self) -> Any:
         if self._made is None:
-            with self._mutex:
+            with _IMPORTING:
                 if self._made is None:
                     self._made = self._make()
         return self._made
@@ -98,6 +102,7 @@ class Stacks:
 
     def _make_runtime(self) -> EngineRuntime:
         runtimes = importlib.import_module("bloomery.orchestration.engine_host.runtimes")
+        importlib.import_module("bloomery.orchestration.engine.trees")  # of its first turn
         access = importlib.import_module("bloomery.orchestration.queries.access")
         software = importlib.import_module("bloomery.orchestration.orders.software")
         machines = importlib.import_module("bloomery.orchestration.orders.machines")

@@ -140,12 +140,13 @@ class EngineService:
 
 
 class Loader:
-    """Makes the engine's tree of stored values; the first call imports the modules for it."""
+    """Makes the engine's tree of stored values; making the runtime imports the modules for it."""
 
     def __init__(self, runtime: Callable[[], EngineRuntime]) -> None:
         self._runtime = runtime
 
     def __call__(self, tree: Tree) -> WorkingTree:
-        from bloomery.orchestration.engine import trees
+        runtime = self._runtime()
+        from bloomery.orchestration.engine import trees  # after it, see cmd/stacks.py
 
-        return trees.StackTree.load(tree, self._runtime())
+        return trees.StackTree.load(tree, runtime)

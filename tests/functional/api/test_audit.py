@@ -151,8 +151,10 @@ def refuse_a_stack(served, path, stack):
     """The first order of a stack, which makes its API, finds no file to write."""
     moved = path.rename(path.with_name("moved"))
     path.mkdir()
-    with pytest.raises(urllib.error.HTTPError, match="503"):
+    with pytest.raises(urllib.error.HTTPError) as refused:
         served.api("POST", STACKS, stack)
+    with refused.value as answer:
+        assert answer.code == 503, (answer.read(), "".join(served.complaints))
     path.rmdir()
     moved.rename(path)
 
