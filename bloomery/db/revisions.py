@@ -75,6 +75,14 @@ def accept(conn: sa.Connection, kind: OrderKind, stack: Stack, *, request: Reque
 
 # -------------------------------------------------------------------------------------------- turns
 
+_STATE: Final = ("action", "status", "reason", "ended_at")
+_COUNT: Final = (
+    sa.update(STACK_REVISIONS)
+    .where(_T.stack_uuid == sa.bindparam("root"), _OPEN)
+    .values({name: _T[name] + sa.bindparam(f"more_{name}") for name in REVISION_COUNTS})
+)
+_COUNT_AND_TELL: Final = _COUNT.values({name: sa.bindparam(f"to_{name}") for name in _STATE})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
@@ -121,12 +129,12 @@ def add(conn: sa.Connection, progress: Progress, *, is_overtaken: bool) -> None:
 
     ``is_overtaken``: the root's state in the turn is older than that of its row.
     """
-    changes: dict[str, Any] = {name: _T[name] + more for name, more in progress.counts.items()}
+    changes = {f"more_{name}": progress.counts.get(name, 0) for name in REVISION_COUNTS}
+    statement = _COUNT
     if progress.state is not None and not is_overtaken:
-        changes |= progress.state
-    if changes:
-        open_one = sa.update(STACK_REVISIONS).where(_T.stack_uuid == progress.root_uuid, _OPEN)
-        conn.execute(open_one.values(changes))
+        changes |= {f"to_{name}": value for name, value in progress.state.items()}
+        statement = _COUNT_AND_TELL
+    conn.execute(statement, changes | {"root": progress.root_uuid})
 
 
 # ------------------------------------------------------------------------------------------ reading

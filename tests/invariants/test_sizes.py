@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_249,  # late imports, one thread at a time
+    "lines of the product": 134_257,  # fixed statements of revisions
     "lines of the tests": 154_808,  # late imports, one thread at a time
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
@@ -22,7 +22,7 @@ LIMITS = {
     "lines of bloomery/cmd": 2259,  # late imports, one thread at a time
     "lines of bloomery/conductor": 11_599,  # the pace of orders goes on
     "lines of bloomery/conf": 2035,  # makers of TPMs
-    "lines of bloomery/db": 9570,  # the texts of templates
+    "lines of bloomery/db": 9578,  # fixed statements of revisions
     "lines of bloomery/drivers": 22_838,  # children follow hosts that are off
     "lines of bloomery/events": 1662,  # a sink for NATS
     "lines of bloomery/http_server": 2280,  # serial consoles
