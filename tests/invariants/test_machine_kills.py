@@ -26,9 +26,11 @@ def test_machines_end_the_same_and_are_ordered_nothing_twice(
     start.db.close()
 
 
-def test_nothing_of_a_stack_that_was_deleted_is_left(tmp_path: Path) -> None:
-    end, _ = run(FLOWS["delete"], begun(FLOWS["delete"], tmp_path))
+@pytest.mark.parametrize("name", ["delete", "delete software"])
+def test_nothing_of_a_stack_that_was_deleted_is_left(name: str, tmp_path: Path) -> None:
+    end, _ = run(FLOWS[name], begun(FLOWS[name], tmp_path))
     assert not any(end["records"].values())
+    assert not any(end["software"].values())
     assert end["nodes"] == {
         ("available", "power off", False, None, False, False, False, False, False): 2
     }

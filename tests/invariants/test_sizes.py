@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 134_257,  # fixed statements of revisions
-    "lines of the tests": 154_808,  # late imports, one thread at a time
+    "lines of the tests": 154_958,  # kill rows of software and outputs
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
     "lines of bloomery/cli": 11_904,  # children follow hosts that are off

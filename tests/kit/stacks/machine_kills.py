@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 import yaml
 
 from bloomery.conductor.states import State
+from bloomery.db.tables import SOFTWARE_CONFIGS, SOFTWARE_DEPLOYMENTS
 from bloomery.model.stacks import OrderKind, Template
+from bloomery.orchestration.orders.software import RowSoftware
 from bloomery.orchestration.resources.base import Answer
 from bloomery.orchestration.resources.machine_orders import REBUILD, REPLACE, ResourceOrder
 from tests.kit.sampling import some
@@ -310,6 +313,49 @@ def look_up_again(*, fails: bool = False) -> Flow:
     return Flow(update, ends, lambda site: site.create(of_lookup()))
 
 
+def of_outputs(*, fails: bool = False) -> Template:
+    """The output of another stack, a value that follows it, and maybe a failure."""
+    net = {"type": "OS::Heat::StackOutputs", "properties": {"stack": "net"}}
+    value = {
+        "type": "OS::Heat::Value",
+        "properties": {"value": {"get_attr": ["net", "outputs", "value"]}},
+    }
+    after = {"type": "Test::Thing", "depends_on": "value", "properties": {"fail": fails}}
+    return machine_sites.template({"net": net, "value": value, "after": after}, f"outputs {fails}")
+
+
+def read_outputs_again(*, fails: bool = False) -> Flow:
+    """Another stack, whose output has changed."""
+
+    def update(site: Site) -> None:
+        site.other.value = "b"
+        site.update(of_outputs(fails=fails), rollback=fails)
+
+    ends = "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE"
+    return Flow(update, ends, lambda site: site.create(of_outputs()))
+
+
+def of_software(greeting: str = "a", *, fails: bool = False) -> Template:
+    """Software for a server, which does not say how it has ended; and maybe a failure after it."""
+    server = {"type": "OS::Heat::DeployedServer", "metadata": {"greeting": greeting}}
+    config = {
+        "type": "OS::Heat::SoftwareConfig",
+        "properties": {"config": f"echo {greeting}", "inputs": [{"name": "greeting"}]},
+    }
+    greet = {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {"server": {"get_resource": "server"}, "config": {"get_resource": "config"},
+                       "input_values": {"greeting": greeting}, "signal_transport": "NO_SIGNAL"},
+    }  # fmt: skip
+    after = {"type": "Test::Thing", "depends_on": "greet", "properties": {"fail": fails}}
+    resources = {"server": server, "config": config, "greet": greet, "after": after}
+    return machine_sites.template(resources, f"software {greeting} {fails}")
+
+
+def create_software(site: Site) -> None:
+    site.create(of_software())
+
+
 def rebuild(site: Site) -> None:
     site.update(template("http://images/b"))
 
@@ -374,6 +420,16 @@ FLOWS = {
     ),
     "look nodes up again": look_up_again(),
     "roll a look-up back": look_up_again(fails=True),
+    "read outputs again": read_outputs_again(),
+    "take outputs back": read_outputs_again(fails=True),
+    "deploy software": Flow(create_software, "CREATE_COMPLETE"),
+    "deploy other software": Flow(
+        lambda site: site.update(of_software("b")), "UPDATE_COMPLETE", create_software),
+    "take other software back": Flow(
+        lambda site: site.update(of_software("b", fails=True), rollback=True),
+        "ROLLBACK_COMPLETE", create_software,
+    ),
+    "delete software": Flow(lambda site: site.delete(), "DELETE_COMPLETE", create_software),
     "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
     "roll out over a group": Flow(
         lambda site: site.update(of_group("http://images/b")),
@@ -443,8 +499,11 @@ def _end(site: Site) -> dict[str, Any]:
         "resources": sorted((row.name, row.action, row.status) for row in tree.resources),
         "applied": [row.data["applied"] for row in tree.resources if "applied" in row.data],
         "looked up": [
-            len(row.data["values"]["nodes"]) for row in tree.resources if "values" in row.data
+            row.data["values"].get("outputs") or len(row.data["values"]["nodes"])
+            for row in tree.resources
+            if "values" in row.data
         ],
+        "software": _software(site),
         "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
@@ -456,6 +515,20 @@ def _end(site: Site) -> dict[str, Any]:
         "drains": sorted(site.webhooks.drains()),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},
     }  # fmt: skip
+
+
+def _software(site: Site) -> dict[str, list[Any]]:
+    """Return the texts of all configs, and what is given to the deployments."""
+    store = RowSoftware(site.db, trees.SEALER, "p")
+    configs, deployments = SOFTWARE_CONFIGS.c.uuid, SOFTWARE_DEPLOYMENTS.c.uuid
+    with site.db.read() as conn:
+        texts = conn.execute(sa.select(configs)).scalars().all()
+        orders = conn.execute(sa.select(deployments)).scalars().all()
+    shown = [store.show_deployment(uuid) or {} for uuid in orders]
+    return {
+        "configs": sorted((store.show_config(uuid) or {})["config"] for uuid in texts),
+        "deployments": [(each["action"], each["status"], each["input_values"]) for each in shown],
+    }
 
 
 def check(flow: Flow, start: Site, folder: Path, every: int = 1) -> None:

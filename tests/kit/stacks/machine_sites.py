@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from bloomery.model import node as model
 from bloomery.model.node import Node
 from bloomery.model.stacks import Template
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.orders.software import RowSoftware
+from bloomery.orchestration.resources.children import OtherStack
 from tests.kit.stacks import trees
 from tests.kit.stacks.memory_machines import MemoryMachines
 from tests.kit.stacks.memory_webhooks import MemoryWebhooks
@@ -41,16 +43,34 @@ def template(resources: Mapping[str, Any], name: str = "t") -> Template:
 
 
 @dataclass
+class MemoryStack:
+    """The one stack of another tree, at rest; ``value`` is that of each of its outputs."""
+
+    value: str
+
+    def read(self, ident: str, names: Sequence[str] | None) -> OtherStack:
+        outputs = dict.fromkeys(names or ["value"], self.value)
+        return OtherStack(
+            uuid=ident, name=ident, state="UPDATE_COMPLETE", is_at_rest=True, outputs=outputs
+        )
+
+
+@dataclass
 class Site(Clients):
-    """Clients, and the machines that their stacks are of."""
+    """Clients, the machines that their stacks are of, and a stack whose outputs they read."""
 
     machines: MemoryMachines = field(default_factory=MemoryMachines)
     webhooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
+    other: MemoryStack = field(default_factory=lambda: MemoryStack("a"))
 
     def runtime(self) -> EngineRuntime:
         runtime = Clients.runtime(self)
         machines = self.machines.of_stack
-        return dataclasses.replace(runtime, machines=machines, webhooks=self.webhooks)
+        return dataclasses.replace(
+            runtime, machines=machines, webhooks=self.webhooks,
+            stacks=lambda _runtime, _stack: self.other,
+            software=lambda project: RowSoftware(self.db, trees.SEALER, project),
+        )  # fmt: skip
 
 
 def make_site(db: Database, kind: type[MemoryMachines] = MemoryMachines, pool: int = 2) -> Site:
@@ -86,7 +106,7 @@ def copied(start: Site, path: Path) -> Site:
     shutil.copy(start.db.url.database or "", path)
     site = make_site(Database(f"sqlite:///{path}"), pool=0)
     site.root, site.now_s = start.root, start.now_s
-    site.webhooks = copy.deepcopy(start.webhooks)
+    site.webhooks, site.other = copy.deepcopy(start.webhooks), copy.deepcopy(start.other)
     for name in _KEPT:
         setattr(site.machines, name, copy.deepcopy(getattr(start.machines, name)))
     return site
