@@ -14,8 +14,8 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_257,  # fixed statements of revisions
-    "lines of the tests": 154_958,  # kill rows of software and outputs
+    "lines of the product": 134_294,  # the least version of firmware
+    "lines of the tests": 154_980,  # the least version of firmware
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
     "lines of bloomery/cli": 11_904,  # children follow hosts that are off
@@ -28,7 +28,7 @@ LIMITS = {
     "lines of bloomery/http_server": 2280,  # serial consoles
     "lines of bloomery/inspection": 2029,  # pci_device_alias in JSON
     "lines of bloomery/lab": 5973,  # certificates of TPMs are learnt
-    "lines of bloomery/model": 4583,  # the texts of templates
+    "lines of bloomery/model": 4620,  # the least version of firmware
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
     "lines of bloomery/operations": 5980,  # the users
@@ -48,8 +48,8 @@ LIMITS = {
     "lines of bloomery/rpc": 2588,  # a node is forgotten
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 787,  # the texts of templates
-    "functions": 8628,  # the pace of orders goes on
-    "functions of under ten lines, per mille": 770,  # parts of the projection of nodes
+    "functions": 8630,  # the least version of firmware
+    "functions of under ten lines, per mille": 771,  # the least version of firmware
     "one-caller helpers": 582,  # certificates of TPMs are learnt
     "moves of get": 38,  # serial consoles, and what came before
     "moves of put": 163,  # parents go on in flows

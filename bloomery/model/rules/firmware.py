@@ -14,6 +14,7 @@ the model of the BMC, and ``nic`` to each network adapter's.
 from __future__ import annotations
 
 import hashlib
+import re
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ COMPONENTS: Final = ("bios", "bmc", "nic")
 LONGEST_WAIT_S: Final = 24 * 3600
 MOST_BYTES: Final = 60_000  # of a catalogue: the smallest text column of a server has 65,535
 _TEXTS: Final = ("model", "component", "version", "url")  # needed
-_KEYS: Final = (*_TEXTS, "vendor", "checksum", "wait")
+_KEYS: Final = (*_TEXTS, "vendor", "checksum", "wait", "or_newer")
 _LONGEST, _LONGEST_URL = 255, 2048
+_PARTS: Final = re.compile(r"[0-9]+|[a-z]+")  # of a version
 _WAYS: Final[Mapping[str, tuple[str, ...]]] = {  # the verbs that update a machine in its state
     State.MANAGEABLE: ("clean",),
     State.AVAILABLE: ("manage", "clean", "provide"),
@@ -44,7 +46,10 @@ _WAYS: Final[Mapping[str, tuple[str, ...]]] = {  # the verbs that update a machi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of the catalogue; ``vendor`` None: of any; ``wait``: seconds of rest afterwards."""
+    """A line of the catalogue; ``vendor`` None: of any; ``wait``: seconds of rest afterwards.
+
+    ``or_newer``: a component with a newer version stays as it is.
+    """
 
     model: str
     component: str
@@ -53,6 +58,13 @@ class Entry:
     vendor: str | None = None
     checksum: str | None = None
     wait: float | None = None
+    or_newer: bool = False
+
+    def wanted_of(self, current: str | None) -> str:
+        """Return the version that a component with this one is to have: its own, if it may stay."""
+        if self.or_newer and current is not None and is_newer(current, self.version):
+            return current
+        return self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +134,12 @@ def match(catalogue: Catalogue, rows: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def versions_of(catalogue: Catalogue, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the version of the catalogue by component, for the rows of one machine."""
+    """Return the version that each component is to have, for the rows of one machine."""
+    current = {row["component"]: row["current_version"] for row in rows}
     places = match(catalogue, rows)
-    return {name: catalogue.entries[place].version for name, place in places.items()}
+    return {
+        name: catalogue.entries[place].wanted_of(current[name]) for name, place in places.items()
+    }
 
 
 def pending(catalogue: Catalogue, rows: Sequence[Mapping[str, Any]]) -> list[Update]:
@@ -134,8 +149,23 @@ def pending(catalogue: Catalogue, rows: Sequence[Mapping[str, Any]]) -> list[Upd
     return [
         Update(component=name, current_version=versions[name], entry=catalogue.entries[place])
         for name, place in ordered
-        if versions[name] != catalogue.entries[place].version
+        if versions[name] != catalogue.entries[place].wanted_of(versions[name])
     ]
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Return whether a version is newer, by the first part that differs; no if it is no number.
+
+    Parts are numbers and words: 2.10 is newer than 2.9, and 2.1.1 than 2.1.
+    """
+    ours, theirs = (_PARTS.findall(text.lower()) for text in (version, than))
+    for own, other in zip(ours, theirs, strict=False):
+        if own.isdigit() and other.isdigit():
+            if int(own) != int(other):
+                return int(own) > int(other)
+        elif own != other:
+            return False
+    return len(ours) > len(theirs) and ours[len(theirs)].isdigit()
 
 
 def find_way(node: Any) -> tuple[Sequence[str], str | None]:
@@ -220,12 +250,19 @@ def _entry(node: yaml.Node, document: Any, line: int) -> Entry:
                      f"and takes {', '.join(COMPONENTS)}")  # fmt: skip
     if (fault := _fault_of_url(document["url"])) is not None:
         raise _unfit(lines["url"], fault)
-    if document.get("checksum") is not None and not is_checksum(document["checksum"]):
-        raise _unfit(lines["checksum"], "checksum takes the hexadecimal digits of "
-                     f"{', '.join(CHECKSUMS.values())}")  # fmt: skip
-    wait = document.get("wait", 0)
-    if type(wait) not in (int, float) or not 0 <= wait <= LONGEST_WAIT_S:
-        raise _unfit(lines["wait"], f"wait takes seconds, from 0 to {LONGEST_WAIT_S}")
+    checksum, wait = document.get("checksum"), document.get("wait", 0)
+    is_wait = type(wait) in (int, float) and 0 <= wait <= LONGEST_WAIT_S
+    for name, is_right, takes in (
+        (
+            "checksum",
+            checksum is None or is_checksum(checksum),
+            f"the hexadecimal digits of {', '.join(CHECKSUMS.values())}",
+        ),
+        ("wait", is_wait, f"seconds, from 0 to {LONGEST_WAIT_S}"),
+        ("or_newer", isinstance(document.get("or_newer", False), bool), "true or false"),
+    ):
+        if not is_right:
+            raise _unfit(lines[name], f"{name} takes {takes}")
     return Entry(**document)
 
 

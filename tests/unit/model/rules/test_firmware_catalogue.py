@@ -57,6 +57,7 @@ LAST = "cannot take the catalogue: line 11: "
         (entry(model=650), LAST + "model is no text for YAML"),
         (entry(model="'" + "m" * 256 + "'"), LAST + "model takes a text of 1 to 255"),
         (entry(component="cpu"), LAST + "component is cpu, and takes bios, bmc, nic"),
+        (entry(or_newer="'yes'"), LAST + "or_newer takes true or false"),
         (entry(component="nic:1"), LAST + "component is nic:1"),
         (entry(verison="'1'"), LAST + "verison is unknown"),
         (with_line("- {model: a, model: b}\n"), LAST + "model stands there twice"),
@@ -117,6 +118,27 @@ BIOS = row("bios", "1.10", "R650", "Dell Inc.")
 def test_what_differs_from_the_catalogue_is_found_in_its_order(rows, updates) -> None:
     found = firmware.pending(firmware.parse(GOOD), rows)
     assert [(each.component, each.current_version, each.entry.version) for each in found] == updates
+
+
+@pytest.mark.parametrize(
+    ("least", "current", "is_right"),
+    [
+        ("2.9", "2.9", True), ("2.9", "2.10", True), ("2.9", "2.8.9", False), ("2.9", "3", True),
+        ("2.9", None, False), ("2.1", "2.1.1", True), ("2.1.1", "2.1", False),
+        ("2.1", "2.1-rc1", False), ("2.1", "2.01", False), ("1.0.A", "1.0.B", False),
+        ("U30 v2.76 (02/09/2023)", "u30 V2.80 (01/01/2024)", True),
+        ("U30 v2.76 (02/09/2023)", "U46 v2.80 (01/01/2024)", True),
+        ("A43 v2.76", "B43 v2.80", False),
+    ],
+)  # fmt: skip
+def test_a_newer_version_stays_where_the_entry_takes_it(least, current, is_right) -> None:
+    text = f'- {{model: M, component: bios, version: "{least}", url: "http://files.test/m"'
+    rows = [row("bios", current, "M")]
+    open_entry = firmware.parse(f"{text}, or_newer: true}}")
+    assert bool(firmware.pending(open_entry, rows)) is not is_right
+    assert firmware.versions_of(open_entry, rows) == {"bios": current if is_right else least}
+    exact = firmware.parse(f"{text}, or_newer: false}}")
+    assert firmware.versions_of(exact, rows) == {"bios": least}
 
 
 def test_an_update_is_an_entry_of_the_step() -> None:
