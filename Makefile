@@ -100,7 +100,7 @@ vm: $(VENV)/test.stamp build/vm/made.stamp  ## Deploy virtual machines with the 
 	@unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.vm.life $(ARGS)
 	@$(if $(ARGS),,$(MAKE) --no-print-directory vm-arm)
 
-build/vm/made.stamp: tests/vm/build.sh tests/vm/init
+build/vm/made.stamp: tests/vm/build.sh tests/vm/fetch.sh tests/vm/init
 	@echo "building ramdisk, boot loader and image into build/vm"
 	@PIP=$(BIN)/pip tests/vm/build.sh build/vm
 	@touch $@
@@ -108,7 +108,7 @@ build/vm/made.stamp: tests/vm/build.sh tests/vm/init
 vm-arm: $(VENV)/test.stamp build/vm-arm/made.stamp  ## Boot a virtual machine of ARM64 from a CD and by iPXE; needs root and qemu
 	@unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m tests.vm.arm
 
-build/vm-arm/made.stamp: tests/vm/build_arm.sh tests/vm/init_arm
+build/vm-arm/made.stamp: tests/vm/build_arm.sh tests/vm/fetch.sh tests/vm/init_arm
 	@echo "building kernel, ramdisk and boot loaders for ARM64 into build/vm-arm"
 	@tests/vm/build_arm.sh build/vm-arm
 	@touch $@

@@ -53,7 +53,7 @@ TOOLS: Final = {  # program or path: package
         "/usr/share/OVMF": "ovmf", "debootstrap": "debootstrap",
         "/usr/lib/ISOLINUX": "isolinux", "syslinux": "syslinux",
         "/usr/lib/syslinux/modules": "syslinux-common", "grub-mkimage": "grub-common",
-        "/usr/lib/grub/x86_64-efi": "grub-efi-amd64-bin", "mcopy": "mtools",
+        "swtpm": "swtpm", "mcopy": "mtools",
         "mkfs.vfat": "dosfstools", "sfdisk": "fdisk", "zstd": "zstd", "cpio": "cpio",
         "ip": "iproute2", "ipmi_sim": "openipmi", "ipmitool": "ipmitool", "socat": "socat",
         "dnsmasq": "dnsmasq-base", "qemu-system-aarch64": "qemu-system-arm",

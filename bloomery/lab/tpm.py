@@ -38,7 +38,7 @@ LIES: Final = (
 _EK_POLICY: Final = bytes.fromhex(
     "837197674484b3f81a90cc8d46a5d724fd52d76e06520b64f2a1da1b331469aa"
 )  # of the default template: a session with the password of the endorsement hierarchy
-_EK_ATTRIBUTES, _AK_ATTRIBUTES = 0x000300B2, 0x00050072
+_EK_ATTRIBUTES, _AK_ATTRIBUTES = 0x000300B2, 0x00050472
 _FIXED: Final = 0x12
 _SHA256: Final = 0x000B
 _APPLICATION, _ACTION, _SEPARATOR = 0x80000003, 0x80000007, 0x04

@@ -15,7 +15,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
     "lines of the product": 134_294,  # the least version of firmware
-    "lines of the tests": 154_980,  # the least version of firmware
+    "lines of the tests": 154_997,  # a virtual machine proves its boot
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9097,  # the users
     "lines of bloomery/cli": 11_904,  # children follow hosts that are off

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Build what `make vm` boots, in the folder that is the only argument:
 #
-#   ramdisk/vmlinuz, ramdisk/initrd.img   Debian with the published ironic-python-agent
-#   esp.img                               EFI system partition for boot CDs: GRUB that reads the CD,
-#                                         and that no firmware runs with secure boot
+#   ramdisk/vmlinuz, ramdisk/initrd.img   Debian with the published ironic-python-agent, and our
+#                                         plug-in for it that proves what was booted
+#   esp.img                               EFI system partition for boot CDs: GRUB that reads the CD
+#                                         and measures what it reads; no firmware runs it with
+#                                         secure boot
 #   http/os.qcow2                         whole-disk image for BIOS and UEFI; it boots the same
 #                                         kernel and ramdisk, which then are no agent (see init)
 #   http/root.qcow2                       image of a root partition, with GRUB for BIOS and UEFI
@@ -15,6 +17,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"/{ramdisk,http}
 out=$(cd "$1" && pwd)
+. "$here/fetch.sh"
 root=$out/root
 pip=${PIP:-.venv/bin/pip}
 AGENT=ironic-python-agent==13.0.0
@@ -26,13 +29,13 @@ PYTHON=3.11 # of the suite
 PACKAGES=linux-image-cloud-amd64,python3,udev,kmod,iproute2,ca-certificates,busybox-static
 PACKAGES+=,qemu-utils,util-linux,fdisk,gdisk,parted,e2fsprogs,dosfstools,mdadm,dmidecode,lshw
 PACKAGES+=,efibootmgr,pciutils,psmisc,hdparm,nvme-cli,ethtool,bsdextrautils,file
-# For the network of the agent, whose glean writes files of ifupdown.
-PACKAGES+=,ifupdown
+# For the network of the agent, whose glean writes files of ifupdown; for its plug-in.
+PACKAGES+=,ifupdown,tpm2-tools
 # Boot loaders of the systems that are deployed, signed for secure boot.
 PACKAGES+=,shim-signed,grub-efi-amd64-signed,grub-pc-bin,grub2-common
-MODULES="iso9660 normal configfile linux"
+MODULES="iso9660 normal configfile linux tpm"
 
-TOOLS="qemu-system-x86_64 qemu-img debootstrap grub-mkstandalone mke2fs mkfs.vfat mmd mcopy syslinux"
+TOOLS="qemu-system-x86_64 qemu-img swtpm debootstrap grub-mkimage mke2fs mkfs.vfat mmd mcopy syslinux"
 TOOLS+=" sfdisk cpio zstd ip ipmi_sim ipmitool socat"
 missing=$(for tool in $TOOLS; do command -v "$tool" >/dev/null || echo "$tool"; done)
 if [ -n "$missing" ]; then
@@ -70,6 +73,8 @@ rm -f "$out/root.raw"
 say "ramdisk: $AGENT"
 "$pip" --no-input install --python-version "$PYTHON" --only-binary=:all: \
     --target "$root/usr/local/lib/python$PYTHON/dist-packages" "$AGENT" "$GLEAN"
+"$pip" --no-input install --no-deps \
+    --target "$root/usr/local/lib/python$PYTHON/dist-packages" "$here/../../contrib/agent"
 printf '#!/bin/sh\nexec busybox poweroff -f\n' >"$root/sbin/poweroff"
 chmod 755 "$root/sbin/poweroff"
 cp "$root"/boot/vmlinuz-* "$out/ramdisk/vmlinuz"
@@ -86,13 +91,15 @@ chroot "$root" python3 -m compileall -q /usr/lib/python3 "/usr/local/lib/python$
     zstd -q -T0 -f -o "$out/ramdisk/initrd.img"
 rm -rf "$root"
 
-say "boot loader of boot CDs"
+say "boot loader of boot CDs: GRUB of Debian trixie, since that of $SUITE loses the firmware's log"
+fetch "$out/apt" amd64 trixie grub-efi-amd64-bin
 cat >"$out/grub.cfg" <<'CFG'
 set root=cd0 # not a search: the disk may have a file of this name
 configfile ($root)/EFI/BOOT/grub.cfg
 CFG
-grub-mkstandalone -O x86_64-efi -o "$out/unsigned.efi" --fonts= --locales= --themes= \
-    --modules="$MODULES" --install-modules="$MODULES" "boot/grub/grub.cfg=$out/grub.cfg"
+grub-mkimage -d "$out/apt/root/usr/lib/grub/x86_64-efi" -O x86_64-efi -o "$out/unsigned.efi" \
+    -p /boot/grub -c "$out/grub.cfg" $MODULES
+rm -rf "$out/apt"
 rm -f "$out/esp.img"
 mkfs.vfat -C "$out/esp.img" 8192
 mmd -i "$out/esp.img" ::/EFI ::/EFI/BOOT

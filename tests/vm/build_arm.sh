@@ -5,13 +5,12 @@
 #   esp.img             EFI system partition for boot CDs: GRUB for arm64 that reads the CD
 #   tftp                iPXE for arm64
 #
-# The packages of arm64 come by apt with a state of its own, so that the host's stays as it is.
 # Needs Debian's mirror, and the packages that doc/guides/arm.md names.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
+. "$here/fetch.sh"
 # Drivers of the machine that qemu shows, each with those that it needs.
 MODULES="virtio_pci virtio_net virtio_scsi sr_mod isofs"
 GRUB_MODULES="iso9660 normal configfile linux"
@@ -30,36 +29,10 @@ trap 'echo "the build failed: see $log" >&3' ERR
 say() { echo "$*" >&3; }
 
 apt=$out/apt
-fetch() { # SUITE PACKAGE...: unpack packages of arm64 into apt/root
-    local suite=$1 state=$apt/$1
-    shift
-    mkdir -p "$state"/{lists/partial,cache/archives/partial,deb} "$apt/root"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $MIRROR $suite main" \
-        >"$state/sources.list"
-    : >"$state/status"
-    local options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64
-        -o Dir::State="$state" -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache"
-        -o Dir::Etc::sourcelist="$state/sources.list" -o Dir::Etc::sourceparts=/dev/null
-        -o APT::Sandbox::User=root -o Acquire::Languages=none)
-    apt-get "${options[@]}" -q update
-    local package names=()
-    for package in "$@"; do
-        case $package in
-        linux-image-*) # a package without files: the newest kernel is what it depends on
-            package=$(apt-cache "${options[@]}" depends "$package" |
-                sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
-            ;;
-        esac
-        names+=("$package")
-    done
-    (cd "$state/deb" && apt-get "${options[@]}" -q download "${names[@]}")
-    for package in "$state"/deb/*.deb; do dpkg-deb -x "$package" "$apt/root"; done
-}
-
 say "packages of Debian for arm64"
 rm -rf "$apt"
-fetch bookworm linux-image-cloud-arm64 busybox-static grub-efi-arm64-bin
-fetch trixie ipxe
+fetch "$apt" arm64 bookworm linux-image-cloud-arm64 busybox-static grub-efi-arm64-bin
+fetch "$apt" arm64 trixie ipxe
 
 say "kernel and ramdisk"
 root=$out/root kernel=$(ls "$apt/root/lib/modules")

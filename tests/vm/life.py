@@ -15,6 +15,8 @@ its address from the boot CD.  Then it has these lives, and is torn down and cle
     mirror      Build software RAID, and write the image to it by fast track; only with UEFI.
     url         Deploy by an agent whose CD the firmware fetches from its URL; only with UEFI.
     grub        Deploy by an agent that signed GRUB boots from the network; only with UEFI.
+    attest      Prove by a TPM what was booted, to clean and to deploy; be refused with another
+                value of a PCR; only with UEFI.
 
 The life ``short`` is none of them: it deploys the image of a disk to a machine that was neither
 inspected nor cleaned.
@@ -64,6 +66,7 @@ LIVES: Final = {  # and the firmwares of each
     "mirror": ("uefi",),  # with BIOS, the image itself would have to install GRUB
     "url": ("uefi",),
     "grub": ("uefi",),
+    "attest": ("uefi",),
 }
 SHORT: Final = "short"
 TAP: Final = "tap0"
@@ -114,6 +117,10 @@ UNMIRROR: Final = [
     {"interface": "deploy", "step": "erase_devices_metadata"},
 ]
 CREATE: Final = {"interface": "raid", "step": "create_configuration"}
+LEARN: Final = {
+    "interface": "deploy", "step": "learn_endorsement_key", "args": {"pcrs": [0, 7]},
+}  # fmt: skip
+VERIFY: Final = {"interface": "deploy", "step": "verify_attestation"}
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "DEFAULT": {
         "enabled_hardware_types": "redfish",
@@ -360,6 +367,36 @@ class Life:
         assert self._count_boots(FROM_NETWORK) == boots + 2
         self.say("signed GRUB has booted the agent from the network, twice")
         self.change({"/boot_interface": "redfish-virtual-media"})
+
+    def attest(self) -> None:
+        """Learn the TPM's key, and prove each boot by it; then enrol a firmware that differs."""
+        self.move("manage", "manageable")
+        self.move("clean", "manageable", clean_steps=[LEARN])
+        self.move("provide", "available")
+        self.change({"/instance_info": _image("os.qcow2")})
+        self.move("active", "active", configdrive=DRIVE)
+        self.see_system()
+        proof = self.node()["driver_internal_info"]["attestation"]
+        assert proof["pcrs"].keys() >= {"0", "4", "7", "8", "9"}, proof
+        self.say("a TPM has proved what the agent's machine has booted")
+        self.move("deleted", "available")
+        self.move("manage", "manageable")
+        self.change({"/driver_info/attestation_pcrs": {"0": "0" * 64}})
+        self.ask("clean", clean_steps=[VERIFY])
+        path = "/v1/nodes/vm-1"
+        error = wait_for(
+            lambda: self.service.api("GET", path)["last_error"],
+            "the refusal of a firmware that differs", timeout_s=BOOT_S, every_s=0.1,
+        )  # fmt: skip
+        assert "PCR 0" in error, error
+        self.say("a firmware that differs is refused:", error)
+        names = ("attestation_ek", "attestation_pcrs")
+        self.service.api(
+            "PATCH", path, [{"op": "remove", "path": f"/driver_info/{name}"} for name in names]
+        )
+        self.service.api("DELETE", f"{path}/maintenance")
+        self.move("manage", "manageable")
+        self.move("provide", "available")
 
     def _count_boots(self, words: str = STARTED) -> int:
         return self.machine.console.read_text(errors="replace").count(words)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from bloomery.lab.system import Spec, System
+from tests.kit.waiting import wait_for
 
 OVMF: Final = Path("/usr/share/OVMF")
 DISKS: Final = ("disk.qcow2", "second.qcow2")
@@ -32,7 +33,7 @@ class VirtualMachine(System):
     ``line``: the descriptor of a terminal, to which its serial line leads; the log has a copy.
 
     The NVRAM begins as a copy of ``variables``.  They have Microsoft's keys, so that with secure
-    boot only a signed boot loader runs.
+    boot only a signed boot loader runs.  With UEFI it has a TPM, which ``swtpm`` emulates.
     """
 
     variables: ClassVar[Path] = OVMF / "OVMF_VARS_4M.ms.fd"
@@ -50,6 +51,7 @@ class VirtualMachine(System):
         self.console = folder / "console.log"
         self._folder, self._tap, self._line = folder, tap, line
         self._qemu: subprocess.Popen[bytes] | None = None
+        self._swtpm: subprocess.Popen[bytes] | None = None  # it ends with the qemu that it serves
         for name in DISKS:
             disk = ["qemu-img", "create", "-q", "-f", "qcow2", str(folder / name), SIZE]
             subprocess.run(disk, check=True)
@@ -94,6 +96,8 @@ class VirtualMachine(System):
             yield from ("-global", "driver=cfi.pflash01,property=secure,value=on")
             yield from ("-drive", f"{pflash},readonly=on,file={code}")
             yield from ("-drive", f"{pflash},file={folder / 'nvram.fd'}")
+            yield from ("-chardev", f"socket,id=swtpm,path={self._start_tpm()}")
+            yield from ("-tpmdev", "emulator,id=tpm,chardev=swtpm", "-device", "tpm-crb,tpmdev=tpm")
         else:
             yield from ("-device", "VGA")  # GRUB for BIOS hangs without one
         for number, name in enumerate(DISKS):
@@ -107,6 +111,20 @@ class VirtualMachine(System):
         yield from ("-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no")
         nic = f"virtio-net-pci,netdev=net,mac={spec.macs[0]},romfile="
         yield from ("-device", f"{nic},bootindex={1 if boots_network else 9}")
+
+    def _start_tpm(self) -> Path:
+        """Start the TPM with the state of its last life; return its socket."""
+        state = self._folder / "tpm"
+        address = state / "socket"
+        if self._swtpm is not None:
+            self._swtpm.terminate()
+            self._swtpm.wait()
+        state.mkdir(exist_ok=True)
+        address.unlink(missing_ok=True)
+        words = ["--tpmstate", f"dir={state}", "--ctrl", f"type=unixio,path={address}"]
+        self._swtpm = subprocess.Popen(["swtpm", "socket", "--tpm2", "--terminate", *words])
+        wait_for(address.exists, "the socket of swtpm", timeout_s=60)
+        return address
 
 
 def _boot_url(nvram: Path, url: str) -> None:

@@ -18,7 +18,9 @@ DEVICE: Final = Path("/dev/tpmrm0")
 SECURITY: Final = Path("/sys/kernel/security")
 EVENT_LOG: Final = SECURITY / "tpm0/binary_bios_measurements"
 _CREDENTIAL_FILE: Final = struct.pack(">II", 0xBADCC0DE, 1)  # begins a file of a credential
-_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|restricted|sign"
+_ATTRIBUTES: Final = (  # noda: a loss of power counts as no wrong password of this key
+    "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|restricted|sign|noda"
+)
 _CERTIFICATE: Final = "0x1c00002"  # of the RSA key (TCG EK Credential Profile 2.5, 2.2.1.4)
 _PCR_BYTES: Final = 32
 _TIMEOUT_S: Final = 300  # a slow TPM takes a minute for an RSA key

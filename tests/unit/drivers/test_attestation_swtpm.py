@@ -6,6 +6,7 @@ Debian's packages swtpm and tpm2-tools have them.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import importlib
 import shutil
@@ -39,8 +40,15 @@ def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def machine(plug_in: ModuleType, tmp_path: Path) -> Iterator[Any]:
-    """The plug-in's view of a TPM that has just been switched on."""
+    with switched_on(plug_in, tmp_path) as tpm_of_machine:
+        yield tpm_of_machine
+
+
+@contextlib.contextmanager
+def switched_on(plug_in: ModuleType, tmp_path: Path) -> Iterator[Any]:
+    """The plug-in's view of a TPM that was switched on, and loses its power at the end."""
     (tmp_path / "log").write_bytes(LOG)
+    (tmp_path / "tpm").unlink(missing_ok=True)
     command = (
         f"swtpm socket --tpm2 --tpmstate dir={tmp_path} --flags not-need-init,startup-clear "
         f"--server type=unixio,path={tmp_path}/tpm --ctrl type=unixio,path={tmp_path}/tpm.ctrl"
@@ -48,9 +56,11 @@ def machine(plug_in: ModuleType, tmp_path: Path) -> Iterator[Any]:
     with subprocess.Popen(
         command.split(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as it:
-        wait_for((tmp_path / "tpm").exists, "swtpm to listen", timeout_s=60)
-        yield plug_in.Tpm(f"swtpm:path={tmp_path}/tpm", tmp_path / "log")
-        it.terminate()
+        try:
+            wait_for((tmp_path / "tpm").exists, "swtpm to listen", timeout_s=60)
+            yield plug_in.Tpm(f"swtpm:path={tmp_path}/tpm", tmp_path / "log")
+        finally:
+            it.kill()
 
 
 def read_keys(machine: Any) -> tuple[tpm.Public, tpm.Public]:
@@ -85,6 +95,13 @@ def test_a_tpm_has_the_same_keys_again_and_refuses_a_challenge_for_another(machi
     assert (tpm.fingerprint(ek.key), ak.name) == (tpm.fingerprint(again[0].key), again[1].name)
     with pytest.raises(plug_in.TpmError, match="tpm2_activatecredential failed: "):
         ask(machine, tpm.challenge(ek, ek))
+
+
+def test_a_tpm_that_loses_its_power_again_and_again_is_not_locked_out(plug_in, tmp_path):
+    """A TPM counts a loss of power as a wrong password, if a key with a password was in use."""
+    for _ in range(5):  # swtpm locks after 3
+        with switched_on(plug_in, tmp_path) as machine:
+            ask(machine, tpm.challenge(*read_keys(machine)))
 
 
 def test_a_machine_without_a_tpm_says_what_is_missing(plug_in, monkeypatch, tmp_path):
