@@ -436,10 +436,10 @@ _STEPS: Final = _object(
         "steps": _array(
             _object(
                 {
-                    "interface": TEXT, "step": TEXT, "abortable": BOOLEAN,
+                    "interface": TEXT, "step": TEXT, "abortable": BOOLEAN, "keeps_disks": BOOLEAN,
                     "priority": {"type": "integer"}, "args": OBJECT, "argsinfo": OBJECT,
                 },
-                "interface", "step", "abortable", "priority", "argsinfo",
+                "interface", "step", "abortable", "keeps_disks", "priority", "argsinfo",
             )
         ),
     },
@@ -503,12 +503,13 @@ _STATES: Final = _object(
         "verbs": _array(
             _object(
                 {
-                    **dict.fromkeys(("verb", "target", "event"), TEXT), "loss": TEXT_OR_NULL,
+                    **dict.fromkeys(("verb", "target", "event", "purpose"), TEXT),
+                    "loss": TEXT_OR_NULL,
                     **dict.fromkeys(("from", "arguments"), _array(TEXT)),
                     **dict.fromkeys(("in_maintenance", "loses_data"), BOOLEAN),
                 },
-                "verb", "target", "event", "from", "in_maintenance", "arguments", "loses_data",
-                "loss",
+                "verb", "target", "event", "from", "in_maintenance", "purpose", "arguments",
+                "loses_data", "loss",
             )
         ),
         "power": _array(

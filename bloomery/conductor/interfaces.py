@@ -40,7 +40,10 @@ def validate(context: Context, node_uuid: str) -> Json:
 def list_steps(context: Context, node_uuid: str, phase: str) -> list[Json]:
     with tasks.shared(context, node_uuid) as task:
         available = steps.available_steps(task, phase)
-    return [step.shown() | {"argsinfo": step.argsinfo or {}} for step in available]
+    return [
+        step.shown() | {"argsinfo": step.argsinfo or {}, "keeps_disks": step.keeps_disks}
+        for step in available
+    ]
 
 
 def describe_work(context: Context, node_uuid: str) -> Json:

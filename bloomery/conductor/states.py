@@ -317,12 +317,14 @@ VERBS: Final[dict[str, str]] = {
 class Verb(NamedTuple):
     """A verb as ``baremetal node VERB`` names it; ``target`` is its word in VERBS.
 
+    ``purpose``: what it does, for whoever is about to order it.
     ``arguments``: the fields of the request that the verb alone takes.
     ``loss``: how the disks are erased or written anew by default; None: they stay.
     """
 
     name: str
     target: str
+    purpose: str
     arguments: tuple[str, ...] = ()
     loss: str | None = None
 
@@ -341,17 +343,35 @@ class Verb(NamedTuple):
 
 
 VERB_LIST: Final[tuple[Verb, ...]] = (
-    Verb("manage", "manage"), Verb("inspect", "inspect"), Verb("adopt", "adopt"),
-    Verb("provide", "provide", loss="Automated cleaning may erase all disks of the machine."),
-    Verb("clean", "clean", ("clean_steps", "runbook"), "Clean steps may erase disks."),
-    Verb("deploy", "active", ("configdrive", "deploy_steps")),
-    Verb("rebuild", "rebuild", ("configdrive", "deploy_steps"),
+    Verb("manage", "manage",
+         "The machine becomes manageable, and is not deployed until it is provided. The BMC of a "
+         "new one is checked first."),
+    Verb("inspect", "inspect", "The processors, memory, disks and ports of the machine are read."),
+    Verb("adopt", "adopt",
+         "The machine becomes active with the system that it runs. Nothing is written to it."),
+    Verb("provide", "provide", "The machine is cleaned, and becomes available to deployments.",
+         loss="Automated cleaning may erase all disks of the machine."),
+    Verb("clean", "clean",
+         "The chosen steps run one after the other. The machine is manageable again afterwards.",
+         ("clean_steps", "runbook"), "Clean steps may erase disks."),
+    Verb("deploy", "active",
+         "The image is written to the root disk, or the boot ISO is booted, and the machine "
+         "becomes active.", ("configdrive", "deploy_steps")),
+    Verb("rebuild", "rebuild", "The machine is deployed anew, and keeps its instance.",
+         ("configdrive", "deploy_steps"),
          "The machine is written anew. The data on its root disk is lost."),
     Verb("undeploy", "deleted",
+         "The instance ends. The machine is cleaned, and becomes available again.",
          loss="The machine is undeployed. Cleaning may erase all its disks."),
-    Verb("rescue", "rescue", ("rescue_password",)), Verb("unrescue", "unrescue"),
-    Verb("service", "service", ("service_steps", "runbook")), Verb("unhold", "unhold"),
-    Verb("abort", "abort"),
+    Verb("rescue", "rescue",
+         "The machine boots a rescue system in memory, with a login by the password given here.",
+         ("rescue_password",)),
+    Verb("unrescue", "unrescue", "The rescue ends, and the machine boots its own system again."),
+    Verb("service", "service",
+         "The chosen steps run on the machine in use, which they may restart.",
+         ("service_steps", "runbook")),
+    Verb("unhold", "unhold", "The steps on hold go on."),
+    Verb("abort", "abort", "The flow that waits or is on hold ends where it is."),
 )  # fmt: skip
 
 
@@ -491,22 +511,21 @@ ADVICE: Final[dict[State, str]] = {
     State.AVAILABLE: "deploy it when a user needs a machine (baremetal node deploy)",
     State.ACTIVE: "nothing needs to be done: it runs its user's system",
     State.RESCUE: "ask for unrescue when the rescue work is done (baremetal node unrescue)",
-    State.ERROR: "read last_error, correct its cause, and ask for deleted again (baremetal node "
-    "undeploy)",
-    State.DEPLOYFAIL: "read last_error, correct its cause, and ask for active, or for deleted "
+    State.ERROR: "correct the cause of the error, and undeploy it again (baremetal node undeploy)",
+    State.DEPLOYFAIL: "correct the cause of the error, and deploy it again, or undeploy it "
     "(baremetal node deploy, baremetal node undeploy)",
-    State.CLEANFAIL: "read last_error, correct its cause, end maintenance, and ask for manage and "
+    State.CLEANFAIL: "correct the cause of the error, end maintenance, and ask for manage and "
     "then for provide (baremetal node manage, baremetal node provide)",
-    State.INSPECTFAIL: "read last_error, correct its cause, and ask for inspect, or for manage "
+    State.INSPECTFAIL: "correct the cause of the error, and ask for inspect, or for manage "
     "(baremetal node inspect, baremetal node manage)",
-    State.ADOPTFAIL: "read last_error, correct its cause, and ask for adopt, or for manage "
+    State.ADOPTFAIL: "correct the cause of the error, and ask for adopt, or for manage "
     "(baremetal node adopt, baremetal node manage)",
-    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted (baremetal node "
-    "rescue, baremetal node unrescue, baremetal node undeploy)",
-    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted (baremetal "
-    "node unrescue, baremetal node rescue, baremetal node undeploy)",
-    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort "
-    "(baremetal node service, baremetal node abort)",
+    State.RESCUEFAIL: "correct the cause of the error, and ask for rescue or unrescue, or "
+    "undeploy it (baremetal node rescue, baremetal node unrescue, baremetal node undeploy)",
+    State.UNRESCUEFAIL: "correct the cause of the error, and ask for unrescue or rescue, or "
+    "undeploy it (baremetal node unrescue, baremetal node rescue, baremetal node undeploy)",
+    State.SERVICEFAIL: "correct the cause of the error, end maintenance, and ask for service or "
+    "abort (baremetal node service, baremetal node abort)",
 }  # what an operator may do next
 
 

@@ -40,9 +40,10 @@ def clean_step(
 
     ``priority``: automated cleaning runs steps from high to low; 0: only on request. ``abortable``:
     the verb abort may stop the step while it waits. ``argsinfo``: {argument: {"description": text,
-    "required": bool}}; others are refused. ``requires_ramdisk``: an agent must run; a service
-    without such steps boots none. ``resumable``: the step may be called again after a crash, or
-    after silence of the BMC; otherwise its flow fails.
+    "required": bool}}; others are refused; "items" is the same for the entries of a list, with a
+    "type" for those that are no texts. ``requires_ramdisk``: an agent must run; a service without
+    such steps boots none. ``resumable``: the step may be called again after a crash, or after
+    silence of the BMC; otherwise its flow fails.
     """
     return _mark(
         "clean", priority=priority, abortable=abortable, argsinfo=argsinfo,
@@ -90,6 +91,15 @@ def out_of_band_step(argsinfo: dict[str, Any] | None = None) -> Callable[[M], M]
         return service_step(requires_ramdisk=False, **facts)(method)
 
     return mark
+
+
+def keeps_disks(method: M) -> M:
+    """Declare of a step, in each of its phases, that it writes no disk."""
+    marks: dict[str, dict[str, Any]] = method.step_marks  # type: ignore[attr-defined]
+    method.step_marks = {  # type: ignore[attr-defined]
+        phase: facts | {"keeps_disks": True} for phase, facts in marks.items()
+    }
+    return method
 
 
 def verify_step(priority: int) -> Callable[[M], M]:

@@ -32,7 +32,8 @@ class Step:
 
     ``resumable``: the next conductor of the node may repeat an interrupted run.
     ``internal`` steps are the conductor's own, around those of the interfaces (prepare, tear down);
-    no API shows them.  ``child``: the node below the flow's own that the step is run on.
+    no API shows them.  ``keeps_disks``: no disk is written; False also where nobody has said so.
+    ``child``: the node below the flow's own that the step is run on.
     """
 
     interface: str
@@ -43,6 +44,7 @@ class Step:
     requires_ramdisk: bool = True
     argsinfo: dict[str, Any] | None = None
     resumable: bool = False
+    keeps_disks: bool = False
     internal: bool = False
     child: str | None = None
 

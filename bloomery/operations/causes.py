@@ -574,8 +574,7 @@ class NodeSituation:
         node, state = self.node, self.node.provision_state
         if state == State.ENROLL and node.last_error is not None:
             return (
-                "read last_error, correct its cause, and ask for manage again (baremetal node "
-                "manage)"
+                "correct the cause of the error, and ask for manage again (baremetal node manage)"
             )
         words = states.advice(state, maintenance=bool(node.maintenance))
         if self.off and not node.maintenance:
@@ -585,7 +584,7 @@ class NodeSituation:
         if node.last_error is None or node.maintenance or self.has_failed:
             return words
         return (
-            "correct the cause in last_error (baremetal node show --fields last_error), and "
+            "correct the cause of the error (baremetal node show --fields last_error), and "
             f"repeat what failed; or {words}"
         )
 

@@ -295,7 +295,7 @@ class Power(Protocol):
     def list_steps(self, request: Request, node_uuid: str, phase: str) -> list[Json]:
         """Return the steps that the node's interfaces offer in a phase; needs no lock.
 
-        Each has interface, step, priority, abortable and argsinfo.  No BMC is called.
+        Each has interface, step, priority, abortable, argsinfo and keeps_disks.  No BMC is called.
         """
 
     @since("1.0", question=True, longest_s=3)

@@ -136,7 +136,7 @@ class FakeConductor:
 
     def list_steps(self, request: Any, node_uuid: str, phase: str) -> Any:
         return [{"interface": "deploy", "step": f"{phase}_disks", "priority": 0, "abortable": True,
-                 "argsinfo": {}}]  # fmt: skip
+                 "argsinfo": {}, "keeps_disks": False}]  # fmt: skip
 
     # ------------------------------------------------------------------ verbs
 

@@ -133,6 +133,7 @@ def describe_states(call: Call) -> Json:
                 "event": verb.event,
                 "from": verb.sources,
                 "in_maintenance": verb.target not in provision.DEPLOY_VERBS,
+                "purpose": verb.purpose,
                 "arguments": verb.arguments,
                 "loses_data": verb.loses_data,
                 "loss": verb.loss,

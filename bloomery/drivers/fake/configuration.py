@@ -27,10 +27,24 @@ _APPLY_ARGS: Final = {
     },
 }
 _BIOS_ARGS: Final = {
-    "settings": {"description": "list of {name, value}", "required": True},
+    "settings": {
+        "description": "list of {name, value}",
+        "required": True,
+        "items": {
+            "name": {"description": "of the setting", "required": True},
+            "value": {"description": "to set", "required": True},
+        },
+    },
 }
 _FIRMWARE_ARGS: Final = {
-    "settings": {"description": "list of {component, url}, in this order", "required": True},
+    "settings": {
+        "description": "list of {component, url}, in this order",
+        "required": True,
+        "items": {
+            "component": {"description": "bios or bmc", "required": True},
+            "url": {"description": "of the firmware file", "required": True},
+        },
+    },
 }
 
 
@@ -57,6 +71,7 @@ class FakeBios(FakeInterface, base.Bios):
 class FakeFirmware(FakeInterface, base.Firmware):
     """Firmware that accepts every update and does not change."""
 
+    @steps.keeps_disks
     @steps.out_of_band_step(_FIRMWARE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
         steps.checked_entries("settings", settings, ("component", "url"))

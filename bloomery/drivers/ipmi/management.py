@@ -107,11 +107,13 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
     def read_bmc_log(self, task: base.DriverTask) -> dict[str, Any]:
         return bmc_log.read(self.bmc(task))
 
+    @steps.keeps_disks
     @steps.out_of_band_step()
     def clear_bmc_log(self, task: base.DriverTask) -> Outcome:
         """Clear the system event log, and read that it is empty."""
         return bmc_log.clear(self.bmc(task), task)
 
+    @steps.keeps_disks
     @steps.clean_step(
         priority=0, argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True
     )

@@ -40,7 +40,14 @@ _VERSION: Final = re.compile(r"[._]v?[0-9]+([._][0-9]+)*$", re.IGNORECASE)
 _SETTINGS: Final = "@Redfish.Settings"
 _APPLY_TIME: Final = "@Redfish.SettingsApplyTime"
 _APPLY_ARGS: Final = {
-    "settings": {"description": "list of {name, value}", "required": True},
+    "settings": {
+        "description": "list of {name, value}",
+        "required": True,
+        "items": {
+            "name": {"description": "of the setting", "required": True},
+            "value": {"description": "to set", "required": True},
+        },
+    },
 }
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 _LIKE: Final = {"Boolean": False, "Integer": 0, "String": "", "Enumeration": ""}

@@ -47,6 +47,20 @@ _UPDATE_ARGS: Final = {
         "description": "list of {component, url, checksum, wait, version}, in this order; the last "
         "three, of the file, in seconds, and to read afterwards, may be left out",
         "required": True,
+        "items": {
+            "component": {
+                "description": "bios, bmc, or nic: and a serial number",
+                "required": True,
+            },
+            "url": {"description": "of the firmware file", "required": True},
+            "checksum": {"description": "of the file", "required": False},
+            "wait": {
+                "description": "seconds after the update",
+                "required": False,
+                "type": "number",
+            },
+            "version": {"description": "that the BMC is to show afterwards", "required": False},
+        },
     },
 }
 _ROLLBACK_ARGS: Final = {
@@ -68,6 +82,7 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
             self.access.bmc(task).note_clock(difference_s)
         return Done(result={"firmware": rows}) if rows else None
 
+    @steps.keeps_disks
     @steps.out_of_band_step(_UPDATE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
         """Update the firmware of components; an interrupted list continues at its position."""
@@ -97,6 +112,7 @@ class RedfishFirmware(RedfishInterface, base.Firmware):
                 )
         return self._run(task, entries)
 
+    @steps.keeps_disks
     @steps.out_of_band_step(_ROLLBACK_ARGS)
     def rollback(self, task: base.DriverTask, component: Any, version: Any = None) -> Outcome:
         """Return to the image of a component that the BMC keeps, and read its version back."""

@@ -113,11 +113,13 @@ class RedfishManagement(RedfishInterface, base.Management):
         self.access.bmc(task).note_clock(document["clock_difference_s"])
         return document
 
+    @steps.keeps_disks
     @steps.out_of_band_step()
     def clear_bmc_log(self, task: base.DriverTask) -> Outcome:
         """Clear the log of hardware, and read that it is empty."""
         return bmc_log.clear(self.access, task)
 
+    @steps.keeps_disks
     @steps.out_of_band_step(_CLOCK_ARGS)
     def set_bmc_clock(
         self,
@@ -200,6 +202,7 @@ class RedfishManagement(RedfishInterface, base.Management):
         kinds = tuple(kind for each in device_types or () for kind in media.KINDS[each])
         return media.write_eject(self.access, task, kinds).apply()
 
+    @steps.keeps_disks
     @steps.clean_step(
         priority=0, argsinfo=passwords.STEP_ARGS, requires_ramdisk=False, resumable=True
     )

@@ -309,7 +309,7 @@ def test_why_names_the_node_of_what_failed_and_its_way_out(run: Run, tmp_path: P
     assert run(f"stack up {write(tmp_path, 'unlucky.yaml', broken)} --yes").exit_code == 1
     lines = run("stack why unlucky").output.splitlines()
     assert (
-        "    node n2 is deploy failed; read last_error, correct its cause, and ask for active, or "
+        "    node n2 is deploy failed; correct the cause of the error, and deploy it again, or "
         in (lines[2])
     )
     assert run("stack down unlucky --yes").exit_code == 0

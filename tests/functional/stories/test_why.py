@@ -49,7 +49,7 @@ def test_node_whose_bmc_refused(stage):
     stage.wait_for(node, "enroll")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, correct its cause, and ask for manage again (baremetal node manage)"
+        "correct the cause of the error, and ask for manage again (baremetal node manage)"
     )
     assert "was told to fail" in told["last_error"]["now"]
     assert told["last_error"]["last"] == told["last_error"]["now"]
@@ -159,7 +159,7 @@ def test_node_whose_cleaning_failed_in_a_step(stage):
     stage.wait_for(node, "clean failed")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, correct its cause, end maintenance, and ask for manage and then for "
+        "correct the cause of the error, end maintenance, and ask for manage and then for "
         "provide (baremetal node manage, baremetal node provide)"
     )
     assert told["maintenance"]["fault"] == "clean failure"
@@ -167,7 +167,7 @@ def test_node_whose_cleaning_failed_in_a_step(stage):
     assert stage.api.delete(f"/v1/nodes/{node}/maintenance").status == 202
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, correct its cause, and ask for manage and then for provide "
+        "correct the cause of the error, and ask for manage and then for provide "
         "(baremetal node manage, baremetal node provide)"
     )
 

@@ -416,7 +416,7 @@ def maintenance_by_hand(scene):
 
 @situation(
     "it is in clean failed, and in maintenance for clean failure: .*vendor",
-    "read last_error, correct its cause, end maintenance, and ask for manage and then for provide "
+    "correct the cause of the error, end maintenance, and ask for manage and then for provide "
     r"\(baremetal node manage, baremetal node provide\)",
     since=0,
 )
@@ -498,7 +498,7 @@ def taken_by_hand(scene):
 
 @situation(
     "it is in deploy failed: .*deploy.deploy",
-    "read last_error, correct its cause, and ask for active, or for deleted",
+    "correct the cause of the error, and deploy it again, or undeploy it",
     since=0,
 )
 def deployment_failed(scene):
@@ -509,7 +509,7 @@ def deployment_failed(scene):
 
 
 @situation("it is in enroll: .*no route",
-           "read last_error, correct its cause, and ask for manage again")  # fmt: skip
+           "correct the cause of the error, and ask for manage again")  # fmt: skip
 def verification_failed(scene):
     node = scene.node("enroll")
     scene.bmc.reads = UNREACHABLE
@@ -529,7 +529,7 @@ def provided_with_maintenance_of_a_failure(scene):
 
 
 @situation("it is active; the last error is: failed power: cannot reach the BMC",
-           "correct the cause in last_error .*, and repeat what failed; or nothing needs",
+           "correct the cause of the error .*, and repeat what failed; or nothing needs",
            since=0)  # fmt: skip
 def order_failed(scene):
     return scene.node("active", last_error="failed power: cannot reach the BMC")
@@ -537,7 +537,7 @@ def order_failed(scene):
 
 @situation("it is active; the last error is: no boot; the BMC logged: DIMM A3 at 12:04:05 UTC; the "
            "BMC's clock is 3600 s ahead, so that certificates may look invalid$",
-           "correct the cause in last_error", since=0)  # fmt: skip
+           "correct the cause of the error", since=0)  # fmt: skip
 def bmc_logged_beside_a_failure(scene):
     scene.remembers(clock_difference_s=3600.0)
     node = scene.node("active", last_error="no boot")
