@@ -64,12 +64,16 @@ def service(state_dir: Path, rack: Rack) -> Iterator[Served]:
     console = {"allow_local": "true", "port_range": f"{first}:{first + NODES + 1}"}
     default = {"enabled_console_interfaces": "console-server,fake,no-console"}
     audit = {"file": "audit.jsonl"}
+    redfish = dict.fromkeys(
+        ("firmware_update_status_interval", "firmware_update_reboot_delay"), "1"
+    ) | {"firmware_update_validation_interval": "0"}
     groups = {
         "DEFAULT": default,
         "audit": audit,
         "events": events,
         "conductor": conductor,
         "console": console,
+        "redfish": redfish,
     }
     with Served(state_dir, **groups) as served:
         served.wait_until_it_answers()

@@ -131,7 +131,8 @@ _WORDS = {
 }  # fmt: skip
 _WRONG = {
     "since:soon": 'since: takes how long in its state: >1h, <2d; not "soon".',
-    "is:odd": 'is: takes attention, in-use, working, free, maintenance; not "odd".',
+    "is:odd": "is: takes attention, in-use, working, free, maintenance, selected, ordered; "
+    'not "odd".',
     "state:odd": "state: takes a state, a part of its name, or failed, on-hold, working, in-use; "
     'not "odd".',
     "ower:p-1": 'No key ower: "ower:p-1" is searched as text.',
@@ -250,7 +251,7 @@ def test_an_order_of_many_names_its_loss_and_asks_for_the_count(window, service,
     window.click("Manage")
     window.see("Manage, 2 nodes: 2 done")
     window.click("Provide")
-    window.see("Data is lost.")
+    window.see("Automated cleaning may erase all disks of the machine.", "dialog")
     window.fill("To confirm, type the number of nodes: 2", "1")
     window.click("Provide")
     assert window.shows("Cancel")
@@ -354,6 +355,54 @@ def test_an_order_without_an_answer_is_not_called_refused(window, make) -> None:
     said = window.driver.execute_script("return document.getElementById('announcer').textContent")
     assert said == "Manage: ordered of 0 of 2 nodes"
     window.click("Dismiss")
+
+
+def test_an_order_of_many_is_refused_while_nothing_answers(window, make) -> None:
+    make("off-1")
+    make("off-2")
+    window.open("/nodes?q=off-")
+    choose(window, "off-1", "off-2")
+    window.driver.execute_script(
+        "window.answers = window.fetch; window.fetch = () => Promise.reject(new TypeError('lost'))"
+    )
+    window.click("Maintenance")
+    window.fill("Reason", "a fan")
+    window.click("Maintenance")
+    window.see("the service does not answer", "dialog")
+    window.driver.execute_script("window.fetch = window.answers")
+    window.click("Maintenance")
+    window.see("Maintenance, 2 nodes: 2 done")
+    window.click("Dismiss")
+
+
+def test_what_was_ordered_stays_in_sight(window, make) -> None:
+    for name in ("sight-1", "sight-2", "sight-3"):
+        make(name)
+    window.open("/nodes?q=state:enroll sight-")
+    choose(window, "sight-1", "sight-2")
+    window.click("Manage")
+    window.see("The machine becomes manageable", "dialog")
+    window.click("Manage")
+    window.see("Manage, 2 nodes: 2 done")
+    wait_for_names(window, ["sight-3"])
+    window.click("Show these 2")
+    wait_for_names(window, ["sight-1", "sight-2"])
+    window.click("Dismiss")
+
+
+def test_the_selection_outlives_a_visit_elsewhere(window, make) -> None:
+    make("kept-1")
+    window.open("/nodes?q=kept-")
+    choose(window, "kept-1")
+    window.go("/about")
+    window.see("Licences")
+    assert window.driver.find_element("id", "q").get_property("value") == ""
+    window.driver.refresh()
+    window.go("/nodes")
+    window.click("1 selected")
+    wait_for_names(window, ["kept-1"])
+    window.click("Clear")
+    window.see("No node fits the filter.")
 
 
 def test_what_was_refused_is_said_and_ordered_again(window, service, make) -> None:

@@ -22,6 +22,9 @@ from tests.pages.conftest import MARKUP
 ORDERS = (
     "return [...document.querySelectorAll('.actions > .row > button')].map(each => each.innerText)"
 )
+ADD_STEP = """const choice = document.querySelector('dialog select');
+    choice.value = [...choice.options].find(each => each.text === arguments[0]).value;
+    choice.dispatchEvent(new Event('change'))"""
 OTHERS = {"Power on", "Power off", "Shut down", "Reboot", "Maintenance", "End maintenance"}
 Make = Callable[..., str]
 
@@ -125,10 +128,35 @@ def test_a_node_goes_its_way_by_buttons_alone(window, service, make) -> None:
     window.see("active", "h1 + .badge")
     assert service.api("GET", f"/v1/nodes/{node}")["instance_info"]["image_source"]
     window.click("Undeploy")
-    window.see("Data is lost.")
+    window.see("Cleaning may erase all its disks.")
     window.fill("To confirm, type life-1", "life-1")
     window.click("Undeploy")
     window.see("available", "h1 + .badge")
+
+
+def test_entries_of_a_step_have_fields_and_disks_that_stay_are_said(window, service, make) -> None:
+    node = make("entries-1", firmware_interface="fake", raid_interface="fake")
+    bring(service, node, "manage")
+    show(window, node)
+    window.click("Clean")
+    window.see("The chosen steps run one after the other.", "dialog")
+    window.see("Add a step", "dialog")
+    window.driver.execute_script(ADD_STEP, "raid.delete_configuration")
+    window.see("Clean steps may erase disks.", "dialog")
+    window.find("To confirm, type entries-1", "input")
+    window.click("Move the step away")
+    window.driver.execute_script(ADD_STEP, "firmware.update")
+    window.fill("component", "bios")
+    window.fill("url", "http://images/b.bin")
+    window.click("Add another of settings")
+    window.click("Remove settings 2")
+    window.see('"settings":[{"component":"bios","url":"http://images/b.bin"}]', "dialog")
+    window.see("The chosen steps write no disk.", "dialog")
+    assert not window.shows("To confirm, type entries-1", "input")
+    window.click("Clean")
+    window.see("Last cleaned", ".facts")
+    cleaned = service.api("GET", f"/ext/v1/nodes/{node}/why")["last_cleaned"]
+    assert "firmware.update" in cleaned["steps"]
 
 
 def test_steps_are_chosen_from_those_that_the_node_offers(window, service, make) -> None:
@@ -139,10 +167,7 @@ def test_steps_are_chosen_from_those_that_the_node_offers(window, service, make)
     window.see("Add a step", "dialog")
     options = window.find("Step to add", "select").text
     assert "vendor.log_passthrough" in options
-    script = """const choice = document.querySelector('dialog select');
-        choice.value = [...choice.options].find(each => each.text === arguments[0]).value;
-        choice.dispatchEvent(new Event('change'))"""
-    window.driver.execute_script(script, "vendor.log_passthrough")
+    window.driver.execute_script(ADD_STEP, "vendor.log_passthrough")
     window.see('"step":"log_passthrough"', "dialog")
     window.fill("To confirm, type steps-1", "steps-1")
     window.click("Clean")

@@ -31,7 +31,10 @@ export function ask({title, body = [], submit = 'OK', danger = false, order, typ
       typed && h('label', {}, typed.label, ' ', h('strong', {}, typed.text), confirmation),
       problem,
       h('div.row.end', {}, modal && h('button', {onclick: () => dialog.close()}, 'Cancel'), button))
-    const show = () => { try { replace(previewed, preview(new FormData(form))) } catch { /* half typed */ } }
+    const show = () => {
+      try { replace(previewed, preview(new FormData(form))) } catch { /* half typed */ }
+      if (typed?.isNeeded) confirmation.parentElement.hidden = confirmation.disabled = !typed.isNeeded(new FormData(form))
+    }
     if (preview) { form.addEventListener('input', show); show() }
     const dialog = h(wide ? 'dialog.wide' : 'dialog', {ariaLabel: title, onclose: () => { dialog.remove(); resolve(result) }}, form)
     if (!modal) dialog.addEventListener('cancel', event => event.preventDefault())

@@ -6,12 +6,14 @@
 // Words with a key compare a whole value, `*` stands for any text; other words are searched in all texts.
 
 import {KINDS, kindOf, needsAttention, stateOf, table} from './states.js'
+import {outcomes, selection} from './store.js'
 import {now} from './time.js'
 
 const ofKind = kind => row => kindOf(row.provision_state) === kind
 const IS = {
   attention: needsAttention, 'in-use': ofKind('ok'), working: ofKind('busy'),
   free: row => kindOf(row.provision_state) === 'free' && !row.maintenance, maintenance: row => row.maintenance,
+  selected: row => selection.has(row.uuid), ordered: row => outcomes.has(row.uuid),
 }
 const FIELDS = {
   class: 'resource_class', rack: 'rack', slot: 'slot', owner: 'owner', lessee: 'lessee', conductor: 'conductor', name: 'name',

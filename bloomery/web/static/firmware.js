@@ -1,40 +1,59 @@
-// The firmware of the fleet: models, components and versions, beside what the catalogue wants.
+// The firmware of the fleet: models, components and versions, beside what the catalogue wants; updates of a line.
 
-import {get} from './api.js'
-import {empty, h, plainTable, replace} from './dom.js'
+import {firmwareUpdate} from './actions.js'
+import {get, may} from './api.js'
+import {copyable, empty, h, plainTable, replace, throttled} from './dom.js'
+import {prepare} from './fleet.js'
+import {setQuery} from './router.js'
 import {kindBadge} from './states.js'
+import {fleet, rows} from './store.js'
 
 const MOST_NAMED = 20
 
-export async function page({root, signal}) {
-  const table = h('div')
-  replace(root, h('h1', {}, 'Firmware'), table)
-  const lines = new Map()
-  let marker = '', unread = 0, hasCatalogue = false
+export async function page({root, query, signal}) {
+  const machines = [], place = h('div'), tools = h('div.row')
+  let marker = '', digest = null, rack = query.get('rack') ?? ''
+  replace(root, h('h1', {}, 'Firmware'), tools, place)
   do {
-    const {machines, catalogue, next} = await get(`ext/v1/firmware?limit=1000${marker && `&marker=${marker}`}`, signal)
-    hasCatalogue = catalogue !== null
-    for (const machine of machines) {
-      if (!machine.components.length) unread++
-      for (const part of machine.components) note(lines, machine, part)
-    }
-    marker = next ? machines.at(-1)?.uuid ?? '' : ''
+    const {machines: more, catalogue, next} = await get(`ext/v1/firmware?limit=1000${marker && `&marker=${marker}`}`, signal)
+    digest = catalogue
+    machines.push(...more)
+    marker = next ? more.at(-1)?.uuid ?? '' : ''
   } while (marker)
-  const sorted = [...lines.values()].sort((a, b) => a.key.localeCompare(b.key, undefined, {numeric: true}))
-  replace(table, plainTable(['Model', 'Component', 'Version', 'Catalogue', 'Machines', ''], sorted.map(line), empty('No BMC has shown firmware yet. It is read when a machine is managed or cleaned.', 'bloomery node manage NODE')),
+
+  // Drawn anew for other racks alone: an open choice stays.
+  let drawn = ''
+  const racksNow = () => [...new Set([...rows.values()].map(row => row.rack).filter(Boolean))].sort((a, b) => a.localeCompare(b, undefined, {numeric: true}))
+  const keyOf = racks => `${rows.size} ${racks}`
+
+  function draw() {
+    const racks = racksNow(), shown = machines.filter(each => !rack || rows.get(each.uuid)?.rack === rack), lines = new Map(), unread = shown.filter(each => !each.components.length).length
+    drawn = keyOf(racks)
+    for (const machine of shown) for (const part of machine.components) note(lines, machine, part)
+    replace(tools, h('label', {}, h('span', {}, 'Rack'), ' ', h('select', {name: 'rack', onchange: event => { rack = event.target.value; setQuery({rack}); draw() }},
+      ['', ...racks].map(each => h('option', {value: each, selected: each === rack}, each || 'all racks')))))
+    replace(place, plainTable(['Model', 'Component', 'Version', 'Catalogue', 'Machines', '', ''], [...lines.values()].sort((a, b) => a.key.localeCompare(b.key, undefined, {numeric: true})).map(line),
+      empty('No BMC has shown firmware yet. It is read when a machine is managed or cleaned.', 'bloomery node manage NODE')),
     unread > 0 && h('p.muted', {}, `Machines with unknown firmware: ${unread}`),
-    h('p.muted', {}, hasCatalogue ? h('code', {}, 'bloomery firmware plan') : h('code', {}, 'bloomery firmware catalogue set FILE')))
+    h('p.muted', {}, digest ? 'What the catalogue would change, from a shell: ' : 'A catalogue says which version each model is to have. It is stored from a shell: ', copyable(digest ? 'bloomery firmware plan' : 'bloomery firmware catalogue set FILE')))
+  }
+
+  function line({model, kind, part, version, wanted, machines}) {
+    const list = [...machines.values()], named = list.slice(0, MOST_NAMED), rest = list.length - named.length, ready = list.filter(each => each.verbs.length > 0), isListed = wanted && wanted !== version
+    const refusal = kind === 'nic' && !isListed && list.length > 1 ? 'adapters of many machines are updated by a catalogue' : ready.length ? '' : list[0].refusal
+    return [model ?? 'unknown', kind, version ?? 'unknown', wanted && (isListed ? kindBadge('busy', wanted) : kindBadge('ok', 'the same')), list.length,
+      h('span.sentence', {}, named.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), rest > 0 && ` and ${rest} more`),
+      h('button', {disabled: refusal !== '' || !may('baremetal:node:set_provision_state'), ariaLabel: `Update ${kind} ${version ?? ''} of ${list.length} machines`, title: refusal || `${ready.length} of ${list.length} can be updated now`,
+        onclick: () => prepare(firmwareUpdate(isListed ? kind : part, new Map(machines), isListed ? digest : null), list.map(each => each.uuid))}, 'Update…')]
+  }
+
+  fleet.addEventListener('change', throttled(() => { if (keyOf(racksNow()) !== drawn) draw() }, signal), {signal})
+  draw()
 }
 
 function note(lines, machine, {component, model, current_version: version, catalogue_version: wanted}) {
   const kind = component.split(':')[0], shown = kind === 'nic' ? model : machine.model ?? model
   const key = JSON.stringify([shown ?? '', kind, version ?? '', wanted])
-  if (!lines.has(key)) lines.set(key, {key, model: shown, kind, version, wanted, machines: new Map()})
-  lines.get(key).machines.set(machine.uuid, machine.name ?? machine.uuid)
-}
-
-function line({model, kind, version, wanted, machines}) {
-  const named = [...machines].slice(0, MOST_NAMED), rest = machines.size - named.length
-  return [model ?? 'unknown', kind, version ?? 'unknown', wanted && (wanted === version ? kindBadge('ok', 'the same') : kindBadge('busy', wanted)), machines.size,
-    h('span.sentence', {}, named.map(([uuid, name], index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name)]), rest > 0 && ` and ${rest} more`)]
+  if (!lines.has(key)) lines.set(key, {key, model: shown, kind, part: component, version, wanted, machines: new Map()})
+  lines.get(key).machines.set(machine.uuid, machine)
 }

@@ -8,7 +8,7 @@ import * as filters from './filter.js'
 import {COLOURS, makeMap} from './map.js'
 import {go, parse, setQuery} from './router.js'
 import {KINDS, badge, kindBadge, kindOf, needsAttention, stateOf, textOf} from './states.js'
-import {fleet, load, rows, status, steps} from './store.js'
+import {fleet, load, outcomes, rows, selection, status, steps} from './store.js'
 import {makeTable} from './table.js'
 import {duration, lasting, now} from './time.js'
 import {makeTour} from './tour.js'
@@ -40,18 +40,25 @@ const counted = count => status.loaded ? count.toLocaleString() : count ? `${cou
 
 const power = row => h(row.power_state === 'power on' ? 'span' : 'span.muted', {}, (row.power_state ?? 'unknown').replace('power ', ''))
 
-// Of the last order of many: it goes on, and can be stopped, from any visit of this page.
-const outcomes = new Map(), NOT_THERE = ['refused', 'without an answer', 'not ordered']
+// An order of many that another page prepares: its dialogue opens here, where its outcomes are shown.
+let prepared = null
+export function prepare(action, uuids) {
+  selection.clear()
+  for (const uuid of uuids) selection.add(uuid)
+  prepared = action
+  go('/nodes?q=is:selected')
+}
+
+const NOT_THERE = ['refused', 'without an answer', 'not ordered']
 
 export async function page({root, query, signal}) {
   const search = document.getElementById('q')
-  search.value = query.get('q') ?? ''
   const view = {
     q: search.value, colour: [query.get('colour'), localStorage.getItem('bloomery.colour')].find(each => COLOURS[each]) ?? 'state', group: query.get('group') ?? localStorage.getItem('bloomery.group') ?? 'rack', sort: query.get('sort') ?? 'name',
     columns: query.get('columns')?.split(',') ?? localStorage.getItem('bloomery.columns')?.split(',') ?? USUAL,
   }
   let filter = filters.parse(view.q)
-  const chosen = new Set(), figures = h('div.figures'), words = h('div')
+  const chosen = selection, figures = h('div.figures'), words = h('div')
   const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
   const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
   const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), onrack: rack => change({q: filters.word('rack', rack)}), signal})
@@ -234,17 +241,18 @@ export async function page({root, query, signal}) {
   function drawBulk() {
     const all = document.getElementById('all')
     if (all) Object.assign(all, {checked: chosen.size > 0 && shown.every(row => chosen.has(row.uuid)), indeterminate: chosen.size > 0 && !shown.every(row => chosen.has(row.uuid))})
-    for (const uuid of chosen) if (!rows.has(uuid)) chosen.delete(uuid)
-    const selected = [...chosen].map(uuid => rows.get(uuid))
+    for (const uuid of status.loaded ? chosen : []) if (!rows.has(uuid)) chosen.delete(uuid)
+    sessionStorage.setItem('bloomery.selection', JSON.stringify([...chosen]))
+    const selected = [...chosen].map(uuid => rows.get(uuid)).filter(Boolean)
     replace(bulk,
-      selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, h('strong', {}, `${selected.length.toLocaleString()} selected`),
+      selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, filterLink('a', 'is:selected', `${selected.length.toLocaleString()} selected`),
         actions().map(action => {
           const fitting = selected.filter(action.fits)
           return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {disabled: !action.allowed(),
             title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting, selected.filter(row => !fitting.includes(row)))},
             action.label, fitting.length < selected.length && ` (${fitting.length})`)
         }),
-        h('button.quiet', {onclick: () => { chosen.clear(); table.redraw(); drawBulk() }}, 'Clear')),
+        h('button.quiet', {onclick: () => { chosen.clear(); table.redraw(); draw() }}, 'Clear')),
       outcomes.size > 0 && drawOutcomes())
   }
 
@@ -261,30 +269,32 @@ export async function page({root, query, signal}) {
       waiting > 0 && !outcomes.isStopped && h('button', {onclick: () => { outcomes.isStopped = true; drawBulk() }}, `Stop: do not order the other ${waiting}`),
       refused.length > 0 && !waiting && h('button', {onclick: () => { Object.assign(outcomes, {isStopped: false, borne: list.filter(each => each.outcome === 'failed').length}); sendAll(outcomes.action, refused.map(each => each.row), refused[0].form, pace) }},
         refused.every(each => each.outcome === 'refused') ? `Order the ${refused.length} refused again` : `Order the other ${refused.length}`),
-      h('button.quiet', {onclick: () => { outcomes.clear(); drawBulk() }}, 'Dismiss'))
+      filterLink('a', 'is:ordered', `Show these ${list.length}`), h('button.quiet', {disabled: list.some(each => each.outcome === 'ordered' && each.isPart), onclick: () => { outcomes.clear(); draw() }}, 'Dismiss'))
   }
 
-  function outcomeNow({row, outcome}) {
+  // `isPart`: another order of the same machine follows, unless this one fails.
+  function outcomeNow({row, outcome, isPart}) {
     const now = rows.get(row.uuid)
     if (outcome !== 'ordered' || !now) return outcome
     if (!(outcomes.action.isDone ?? (() => true))(now, row)) return 'ordered'
-    return kindOf(now.provision_state) === 'failed' || now.cause_code === 'last_error' ? 'failed' : 'done'  // a verification that fails ends in enroll
+    return kindOf(now.provision_state) === 'failed' || now.cause_code === 'last_error' ? 'failed' : isPart ? 'ordered' : 'done'  // a verification that fails ends in enroll
   }
 
   const stepOf = uuid => steps.has(uuid) && `${steps.get(uuid).step}, step ${steps.get(uuid).position} of ${steps.get(uuid).of}`
 
-  function note(row, outcome, message, form) {
-    outcomes.set(row.uuid, {row, outcome, message, form})
+  function note(row, outcome, message, form, isPart) {
+    outcomes.set(row.uuid, {row, outcome, message, form, isPart})
     fleet.dispatchEvent(new Event('change'))  // the page may have been opened anew since
   }
 
-  const isOver = each => !each || outcomeNow(each) !== 'ordered'
+  const outcomeOfPart = uuid => outcomes.has(uuid) ? outcomeNow({...outcomes.get(uuid), isPart: false}) : 'gone'
   const failures = () => [...outcomes.values()].filter(each => ['failed', 'refused', 'without an answer'].includes(outcomeNow(each))).length
   const pace = {
     note,
     isStopped: form => outcomes.isStopped || failures() - outcomes.borne > (form.get('most_failures') ? Number(form.get('most_failures')) : Infinity),
     async ended(row) {
-      while (!isOver(outcomes.get(row.uuid))) await new Promise(resolve => setTimeout(resolve, PACE_MS))
+      while (outcomeOfPart(row.uuid) === 'ordered') await new Promise(resolve => setTimeout(resolve, PACE_MS))
+      return outcomeOfPart(row.uuid) === 'done'
     },
   }
 
@@ -295,6 +305,7 @@ export async function page({root, query, signal}) {
     const ordered = [...outcomes.values()].filter(each => !NOT_THERE.includes(each.outcome)).length
     if (outcomes.size) announce(`${action.label}: ordered of ${ordered} of ${outcomes.size} nodes`)
     if (outcomes.size && action.losesData) { chosen.clear(); table.redraw() }  // a second click would hit them again
+    if (outcomes.size && filter.has('is', 'selected')) change({q: 'is:ordered'})
     drawBulk()
   }
 
@@ -319,5 +330,10 @@ export async function page({root, query, signal}) {
   document.addEventListener('theme', redraw, {signal})
   narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   draw()
+  if (prepared) {
+    const action = prepared, selected = [...selection].map(uuid => rows.get(uuid)).filter(Boolean)
+    prepared = null
+    orderOf(action, selected.filter(action.fits), selected.filter(row => !action.fits(row)))
+  }
   if (!may('baremetal:node:list')) replace(hint, empty('Your roles do not list nodes.'))
 }

@@ -46,6 +46,7 @@ export async function draw() {
     link.hash.slice(2) === path.split('/')[0] ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')
   }
   document.title = `${match?.title ?? 'Not found'} · Bloomery`
+  document.getElementById('q').value = query.get('q') ?? ''
   const root = h('div.page')
   replace(main, root)
   if (shown !== null && shown !== path) { scrollTo(0, 0); main.focus({preventScroll: true}) }

@@ -17,6 +17,8 @@ const SILENT = ['step', 'console_set', 'console_restore', 'console_stop']  // ch
 
 export const rows = new Map()
 export const steps = new Map()  // the step that each node runs, as far as this window knows
+export const selection = new Set(JSON.parse(sessionStorage.getItem('bloomery.selection') ?? '[]'))  // of the fleet, as UUIDs
+export const outcomes = new Map()  // of the last order of many, by UUID: it goes on, and can be stopped, from any visit of the fleet
 export const fleet = new EventTarget()
 export const status = {loaded: false, error: null}
 let loading = null, conductors = null
