@@ -89,6 +89,23 @@ RACKS = """
         done([Object.fromEntries(places), canvas.ariaLabel, map.element.innerText]);
     });
 """
+PALE = """
+    const done = arguments[0];
+    import(`${location.origin}/ui/map.js`).then(({makeMap}) => {
+        const map = makeMap({onopen() {}, signal: new AbortController().signal});
+        document.getElementById('main').replaceChildren(map.element);
+        const canvas = map.element.querySelector('canvas');
+        const rows = [['fits', '1'], ['out', '20']].map(([uuid, slot]) => ({uuid, slot,
+            rack: 'r1', cause_code: null, provision_state: 'active'}));
+        const draw = fits => {
+            map.show(rows, 'rack', {rack: 'rack'}, 'state', fits);
+            const {data} = canvas.getContext('2d').getImageData(80, 0, 1, canvas.height);
+            const opaque = [...data].filter((alpha, index) => index % 4 === 3 && alpha === 255);
+            return [canvas.height, canvas.ariaLabel.split(' in ')[0], opaque.length];
+        };
+        done([draw(() => true), draw(row => row.uuid === 'fits')]);
+    });
+"""
 AGES = """
     const [days, done] = arguments;
     import(new URL('map.js', document.baseURI)).then(({COLOURS}) => done(days.map(([state, age]) =>
@@ -147,6 +164,14 @@ def test_machines_stand_in_their_racks_at_their_slots(window: Window) -> None:
     assert label.startswith("Map of 6 nodes in 2 racks, coloured by health;")
     assert "critical" in words
     assert "working" not in words
+
+
+def test_a_rack_keeps_its_slots_and_pales_what_does_not_fit(window: Window) -> None:
+    window.open("/about")
+    (height, label, opaque), pale = window.driver.execute_async_script(PALE)
+    assert label == "Map of 2 nodes"
+    assert pale[:2] == [height, "Map of 1 nodes"]
+    assert 0 < pale[2] < opaque
 
 
 def test_the_map_knows_how_long_a_machine_is_in_use(window: Window) -> None:

@@ -124,7 +124,8 @@ export async function page({root, query, signal}) {
     drawWords()
     shown = sorted(all.filter(filter.fits))
     table.show(shown, view.sort)
-    map.show(shown, view.group, GROUPS, view.colour)
+    const racks = new Set(shown.map(row => row.rack))
+    map.show(view.group !== 'rack' || shown.length === all.length ? shown : sorted(all.filter(row => row.rack ? racks.has(row.rack) : filter.fits(row))), view.group, GROUPS, view.colour, filter.fits)
     drawBulk()
     drawHint(all.length)
   }

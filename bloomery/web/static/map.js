@@ -1,15 +1,16 @@
 // A map of the fleet on a canvas: racks with a bar for each machine at its slot, or groups of squares.
 //
-// A rack is drawn as one where its machines have a slot: the lowest rack unit, 1 at the bottom.
+// A rack is drawn as one where its machines have a slot: the lowest rack unit, 1 at the bottom.  It shows all of them;
+// those that `fits` leaves out are pale.
 // Squares are copied as pixels: ten thousand calls that draw would hold the page up.
 // The table beneath shows the same machines to keyboards and screen readers.
 
 import {h, replace} from './dom.js'
 import {KINDS, kindOf, needsAttention} from './states.js'
-import {steps} from './store.js'
+import {rows as fleetRows, steps} from './store.js'
 import {now} from './time.js'
 
-const GAP = 3, RACK_GAP = 2, PAD = 14, LABEL = 18
+const GAP = 3, RACK_GAP = 2, PAD = 14, LABEL = 18, NUMBERS = 18
 const MOST_HEIGHT = 440
 const MOST_RACKS_HEIGHT = 1400  // more racks than fit are groups of squares: pixels are memory
 const MOST_UNITS = 60
@@ -38,7 +39,7 @@ export function makeMap({onopen, onrack, signal}) {
     h(`li.k-${kind}`, {'data-kind': kind}, h('span.sign', {ariaHidden: 'true'}, sign), h('span'))), h('li.k-attention', {}, h('span.sign', {ariaHidden: 'true'}, '▣'), 'needs attention'))
   const element = h('div.map-frame', {}, h('div.map-scroll', {tabIndex: 0, ariaLabel: 'Map'}, canvas), tip, legend)
   const pen = canvas.getContext('2d', {willReadFrequently: true}), stamps = new Map()
-  let rows = [], group = 'rack', names = {}, places = [], squares = new Map(), size = 16, gap = GAP, by = COLOURS.state, colour = {}, ratio = 1, image = null, pixels = null
+  let rows = [], group = 'rack', names = {}, places = [], squares = new Map(), size = 16, gap = GAP, by = COLOURS.state, colour = {}, ratio = 1, image = null, pixels = null, fits = () => true, fitted = []
 
   function colours() {
     const of = each => getComputedStyle(each).color
@@ -56,7 +57,7 @@ export function makeMap({onopen, onrack, signal}) {
     }
     const collator = new Intl.Collator(undefined, {numeric: true})
     const list = [...groups].sort((a, b) => a[0].startsWith('no ') - b[0].startsWith('no ') || collator.compare(a[0], b[0]))
-    const racks = group === 'rack' ? Math.max(0, ...rows.map(slotOf)) : 0
+    const racks = group === 'rack' ? Math.max(0, ...[...rows, ...fleetRows.values()].map(slotOf)) : 0  // the same with each filter
     const squareSizes = rows.length > 3000 ? [9, 7] : rows.length > 600 ? [12, 9] : rows.length > 150 ? [18, 13] : [28, 22, 18]
     for (const units of racks ? [racks, 0] : [0]) {
       let height = 0
@@ -77,12 +78,12 @@ export function makeMap({onopen, onrack, signal}) {
       const step = size + gap, isRack = units > 0 && members.some(slotOf), loose = isRack ? members.filter(each => !slotOf(each)) : members
       const most = Math.max(1, Math.floor(width / step))
       const across = isRack ? WIDTH : Math.min(most, members.length, list.length === 1 ? most : Math.max(8, Math.ceil(Math.sqrt(members.length * 2.5))))
-      const wide = Math.max(across * step, Math.min(width, name.length * 6.6 + 8 + String(members.length).length * 8))
-      if (x > 1 && x + wide > width) { x = 1; y += high + PAD; high = 0 }
+      const wide = Math.max(across * step, Math.min(width, name.length * 6.6 + 8 + String(members.length).length * 8)), left = isRack ? NUMBERS : 0
+      if (x > 1 && x + left + wide > width) { x = 1; y += high + PAD; high = 0 }
       const top = y + LABEL + (isRack ? units * step + (loose.length > 0 && PAD / 2) : 0)
-      places.push({name, members, x, y, wide, across, loose, top, units: isRack ? units : 0})
+      places.push({name, members, x: x + left, y, wide, across, loose, top, units: isRack ? units : 0})
       high = Math.max(high, top - y + Math.ceil(loose.length / across) * step)
-      x += wide + PAD
+      x += left + wide + PAD
     }
     return y + high
   }
@@ -111,11 +112,10 @@ export function makeMap({onopen, onrack, signal}) {
     canvas.style.height = `${height}px`
     pen.scale(ratio, ratio)
     pen.textBaseline = 'top'
-    pen.font = '12px system-ui, sans-serif'
-    pen.fillStyle = colour.text
     for (const {name, members, x, y, units, across} of places) {
       pen.fillStyle = colour.text
-      pen.fillText(`${name} ${members.length}`, x, y + 1)
+      pen.font = '12px system-ui, sans-serif'
+      pen.fillText(`${name} ${members.filter(fits).length}`, x, y + 1)
       if (!units) continue
       pen.strokeStyle = pen.fillStyle = colour.muted
       pen.globalAlpha = .6
@@ -123,6 +123,8 @@ export function makeMap({onopen, onrack, signal}) {
       pen.globalAlpha = .12
       for (let unit = 0; unit < units; unit++) pen.fillRect(x + 1, y + LABEL + unit * step + 1, across * step - gap, size)
       pen.globalAlpha = 1
+      pen.font = '10px system-ui, sans-serif'
+      for (let unit = 1; unit <= units; unit += size < 11 ? 2 : 1) pen.fillText(unit, x - 4 - pen.measureText(unit).width, y + LABEL + (units - unit + .5) * step - 5)
     }
     image = pen.getImageData(0, 0, canvas.width, canvas.height)
     pixels = new Uint32Array(image.data.buffer)
@@ -138,11 +140,11 @@ export function makeMap({onopen, onrack, signal}) {
       stampOf(square.look).forEach((line, index) => pixels.set(line, (Math.round(square.y * ratio) + index) * canvas.width + Math.round(square.x * ratio)))
     }
     if (old.length) pen.putImageData(image, 0, 0)
-    const failing = rows.filter(needsAttention).length
-    canvas.setAttribute('aria-label', `Map of ${rows.length} nodes in ${places.length} ${places.some(each => each.units) ? 'racks' : 'groups'}, coloured by ${by.label}; ${failing} need attention. The table beneath lists them.`)
+    const fitting = rows.filter(fits), failing = fitting.filter(needsAttention).length
+    canvas.setAttribute('aria-label', `Map of ${fitting.length} nodes in ${places.length} ${places.some(each => each.units) ? 'racks' : 'groups'}, coloured by ${by.label}; ${failing} need attention. The table beneath lists them.`)
   }
 
-  const lookOf = ({row, wide}) => `${by.kindOf(row)} ${Boolean(row.maintenance || row.fault)} ${wide}`
+  const lookOf = ({row, wide}) => `${by.kindOf(row)} ${Boolean(row.maintenance || row.fault)} ${wide} ${fits(row)}`
 
   // A stamp is made once for each look: a list of lines of pixels.
   function stampOf(look) {
@@ -151,7 +153,7 @@ export function makeMap({onopen, onrack, signal}) {
   }
 
   // The sign is drawn, so that colour is not the only mark: full, half, ring, cross, bars.
-  function makeStamp(kind, marked, wide) {
+  function makeStamp(kind, marked, wide, fitting) {
     const width = Number(wide), across = Math.floor((width + gap) * ratio), down = Math.floor((size + gap) * ratio), pen = new OffscreenCanvas(across, down).getContext('2d', {willReadFrequently: true})
     pen.scale(ratio, ratio)
     pen.translate(1, 1)
@@ -173,14 +175,17 @@ export function makeMap({onopen, onrack, signal}) {
       pen.translate((size - width) / 2, 0)
     }
     if (marked === 'true') { pen.strokeStyle = colour.attention; pen.lineWidth = 2; pen.strokeRect(0, 0, width, size) }
+    if (fitting === 'false') Object.assign(pen, {globalCompositeOperation: 'destination-in', fillStyle: 'rgb(0 0 0 / .3)'}).fillRect(-1, -1, across, down)
     const stamp = new Uint32Array(pen.getImageData(0, 0, across, down).data.buffer)
     return Array.from({length: down}, (_, index) => stamp.subarray(index * across, (index + 1) * across))
   }
 
   // The same machines in the same groups stay where they are.
-  function show(next, key, labels, colourBy = 'state') {
-    const stays = key === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[key] === rows[index][key] && row.slot === rows[index].slot)
+  function show(next, key, labels, colourBy = 'state', nextFits = () => true) {
+    const stays = key === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[key] === rows[index][key] && row.slot === rows[index].slot && nextFits(row) === fitted[index])
     rows = next
+    fits = nextFits
+    fitted = rows.map(fits)
     group = key
     names = labels
     by = COLOURS[colourBy]
