@@ -90,3 +90,24 @@ def test_fake_nodes_are_refused_without_their_driver(tmp_path: Path, browser: We
         assert served.api("GET", "/v1/nodes")["nodes"] == []
         window.complaints()
         browser.get("about:blank")
+
+
+def test_the_tour_is_gone_once_its_last_card_is_followed(window: Window) -> None:
+    window.open()
+    for _ in range(4):
+        window.click("Next card")
+    window.click("Show the documents")
+    window.see("Licences")
+    window.go("/nodes")
+    window.see("need attention")
+    assert "of 5:" not in window.main()
+    window.driver.execute_script("localStorage.clear()")
+
+
+def test_an_allocation_of_a_stack_has_the_name_of_its_resource(
+    window: Window, service: Served
+) -> None:
+    [allocation] = Client(service.url).get("/v1/allocations")["allocations"]
+    window.open("/allocations")
+    window.see("slot of a stack")
+    assert allocation["uuid"] not in window.main()

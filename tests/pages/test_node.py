@@ -19,9 +19,8 @@ from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.pages.conftest import MARKUP
 
-ORDERS = (
-    "return [...document.querySelectorAll('.actions > .row > button')].map(each => each.innerText)"
-)
+ORDERS = """return [...document.querySelectorAll('.actions > .row > button, .why .row button')]
+    .map(each => each.innerText)"""
 ADD_STEP = """const choice = document.querySelector('dialog select');
     choice.value = [...choice.options].find(each => each.text === arguments[0]).value;
     choice.dispatchEvent(new Event('change'))"""
@@ -30,7 +29,9 @@ Make = Callable[..., str]
 
 
 def orders(window: Window) -> set[str]:
-    return set(window.driver.execute_script(ORDERS)) - OTHERS
+    shown = window.driver.execute_script(ORDERS)
+    assert len(set(shown)) == len(shown), "an order has one button"
+    return set(shown) - OTHERS
 
 
 def show(window: Window, name: str, tab: str = "") -> None:
@@ -157,6 +158,33 @@ def test_entries_of_a_step_have_fields_and_disks_that_stay_are_said(window, serv
     window.see("Last cleaned", ".facts")
     cleaned = service.api("GET", f"/ext/v1/nodes/{node}/why")["last_cleaned"]
     assert "firmware.update" in cleaned["steps"]
+
+
+def test_images_of_other_machines_are_offered(window, service, make) -> None:
+    image = "http://images/of-another.img"
+    make("image-1", instance_info={"image_source": image})
+    node = make("image-2")
+    bring(service, node, "manage", "provide")
+    show(window, node)
+    window.click("Deploy")
+    field = window.find("Image", "input")
+    script = "return [...arguments[0].list.options].map(each => each.value)"
+    wait_for(lambda: image in window.driver.execute_script(script, field), "the image",
+             timeout_s=PATIENCE_S)  # fmt: skip
+    window.see("The image is written to the root disk", "dialog")
+
+
+def test_commands_stay_within_a_dialogue(window, service, make) -> None:
+    node = make("a-name-" + "long-" * 30)
+    bring(service, node, "manage", "provide")
+    window.emulate(400)
+    show(window, node)
+    window.click("Deploy")
+    window.see("baremetal node deploy", "dialog")
+    ends = """return [...document.querySelectorAll('dialog .command')].map(each =>
+        each.querySelector('button').getBoundingClientRect().right
+        <= each.getBoundingClientRect().right)"""
+    assert set(window.driver.execute_script(ends)) == {True}
 
 
 def test_steps_are_chosen_from_those_that_the_node_offers(window, service, make) -> None:

@@ -19,6 +19,7 @@ from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 from tests.pages import conftest
 from tests.pages.conftest import MARKUP
+from tests.pages.test_node import ADD_STEP
 
 STEP = {"interface": "vendor", "step": "log_passthrough", "args": {}, "order": 1}
 SECRET = f"whsec_{base64.b64encode(b'k' * 32).decode()}"
@@ -32,6 +33,22 @@ def api(service: Served) -> Client:
 def steps_run(api: Client, node: str) -> list[Any]:
     entries = api.get(f"/ext/v1/nodes/{node}/timeline")["timeline"]
     return [each["name"] for each in entries if each["kind"] == "step"]
+
+
+def test_a_runbook_is_made_of_the_steps_that_a_machine_offers(window: Window, api: Client) -> None:
+    window.open("/books")
+    window.see("No runbook yet")
+    window.click("New runbook")
+    window.fill("Name", "CUSTOM_LOG")
+    window.fill("Traits", "CUSTOM_LOG CUSTOM_OLD")
+    window.see("Add a step", "dialog")
+    window.driver.execute_script(ADD_STEP, "management.clear_bmc_log")
+    window.see("baremetal runbook create --name CUSTOM_LOG --steps", "dialog")
+    window.click("Create")
+    window.see("clear_bmc_log", "main")
+    book = api.get("/v1/runbooks/CUSTOM_LOG")
+    assert book["traits"] == ["CUSTOM_LOG", "CUSTOM_OLD"]
+    api.delete(f"/v1/runbooks/{book['uuid']}")
 
 
 def test_a_runbook_is_run_on_a_machine(window: Window, api: Client, make) -> None:

@@ -5,7 +5,7 @@
 
 import {get, may, patch, post, put, remove} from './api.js'
 import {ask, field} from './dialog.js'
-import {attempt, copyable, h} from './dom.js'
+import {attempt, copyable, h, replace} from './dom.js'
 import {label, stateOf, table} from './states.js'
 import {stepsField} from './steps.js'
 import {rows as present} from './store.js'
@@ -18,12 +18,16 @@ const mayPower = () => may('baremetal:node:set_power_state')
 // ------------------------------------------------------------------------------------ forms
 
 const IMAGE = {
-  image_source: ['Image', 'https://…/image.qcow2', 'a URL; empty keeps what is set'],
+  image_source: ['Image', 'https://…/image.qcow2', 'a URL; empty keeps what is set, or boots the ISO'],
   boot_iso: ['Boot ISO', 'https://…/live.iso', 'in place of an image: boots it, and writes no disk'],
   image_checksum: ['Checksum', '', 'of the image, or the URL of a file with it'],
 }
-const image = node => Object.entries(IMAGE).map(([name, [title, placeholder, hint]]) =>
-  field(title, h('input', {name, placeholder, value: node.instance_info?.[name] ?? ''}), hint))
+// The fields of an image, each with those of other machines to choose from.
+function image(node) {
+  const parts = Object.entries(IMAGE).map(([name, [title, placeholder, hint]]) => ({name, list: h('datalist', {id: `every-${name}`}), field: field(title, h('input', {name, placeholder, value: node.instance_info?.[name] ?? '', list: `every-${name}`}), hint)}))
+  get('v1/nodes?fields=instance_info&limit=1000').then(({nodes}) => parts.forEach(({name, list}) => replace(list, [...new Set(nodes.map(each => each.instance_info?.[name]).filter(value => typeof value === 'string'))].sort().map(value => h('option', {value})))), () => {})
+  return parts.map(each => [each.field, each.list])
+}
 const configDrive = () => field('Config drive', h('textarea', {name: 'configdrive', rows: 3, placeholder: '{"user_data": "#cloud-config …"}'}), 'a URL, or JSON with meta_data, network_data, user_data')
 const password = () => field('Rescue password', h('input', {name: 'rescue_password', type: 'password', required: true, autocomplete: 'new-password'}))
 const FIELDS = {  // of the arguments of a verb
@@ -64,7 +68,7 @@ async function provision(row, target, form) {
   await put(`${path(row)}/states/provision`, {target, ...more})
 }
 
-const quoted = text => /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+export const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 const command = (words, rows, more = []) => ['baremetal node', words, ...[rows].flat().map(row => quoted(nameOf(row))), ...more].join(' ')
 
 function provisionCommands(words, row, form) {

@@ -1,9 +1,11 @@
 // Runbooks and deploy templates: lists of steps with a name; read, and run on nodes.
 
-import {get, may, put} from './api.js'
+import {quoted} from './actions.js'
+import {get, may, post, put} from './api.js'
 import {ask, field} from './dialog.js'
-import {empty, failure, h, plainTable, replace, toast} from './dom.js'
+import {copyable, empty, failure, h, plainTable, replace, toast} from './dom.js'
 import {table} from './states.js'
+import {stepsField} from './steps.js'
 import {rows} from './store.js'
 
 const verbOf = row => table.verbs.find(each => each.arguments.includes('runbook') && each.from.includes(row?.provision_state))
@@ -17,8 +19,27 @@ export async function page({root, signal}) {
     const list = (await get(`v1/${kind}?detail=true&limit=1000`, signal))[kind]
     return plainTable(['Name', 'Steps', kind === 'runbooks' ? 'Owner' : 'UUID', ''], list.map(each => line(kind, each)), empty(none, command))
   }
-  const parts = Object.entries(KINDS).map(async ([kind, [title, none, command]]) => [h('h2', {}, title), await read(kind, none, command).catch(error => failure(error))])
-  replace(root, h('h1', {}, 'Runbooks and deploy templates'), await Promise.all(parts))
+  async function draw() {
+    const parts = Object.entries(KINDS).map(async ([kind, [title, none, command]]) => [h('h2', {}, title), await read(kind, none, command).catch(error => failure(error))])
+    replace(root, h('div.row.title', {}, h('h1', {}, 'Runbooks and deploy templates'), h('button.primary', {disabled: !may('baremetal:runbook:create'), onclick: () => add(draw)}, 'New runbook')), await Promise.all(parts))
+  }
+  await draw()
+}
+
+// Steps are chosen from those of one machine, best of one that takes a runbook now.
+function add(draw) {
+  const list = [...rows.values()], row = list.find(verbOf) ?? list[0], text = (form, name) => form.get(name).trim()
+  const stepsOf = form => JSON.parse(form.get('clean_steps')).map((each, index) => ({...each, order: index + 1}))
+  return ask({
+    title: 'New runbook', submit: 'Create',
+    body: [field('Name', h('input', {name: 'name', required: true, placeholder: 'CUSTOM_FIRMWARE'})), field('Traits', h('input', {name: 'traits', required: true, placeholder: 'CUSTOM_FIRMWARE'}), 'a machine with one of them takes the runbook; spaces between'),
+      row ? [h('p.muted', {}, `Steps as ${row.name ?? row.uuid} offers them:`), stepsField(row, 'clean', true)] : h('p.notice', {}, 'No node is enrolled that would offer steps.')],
+    preview: form => copyable(`baremetal runbook create --name ${quoted(text(form, 'name') || 'NAME')} --steps ${quoted(JSON.stringify(stepsOf(form)))}`),
+    order: async form => {
+      const {uuid} = await post('v1/runbooks', {name: text(form, 'name'), steps: stepsOf(form)})
+      await put(`v1/runbooks/${uuid}/traits`, {traits: text(form, 'traits').split(/\s+/)}).finally(draw)
+    },
+  })
 }
 
 function line(kind, book) {

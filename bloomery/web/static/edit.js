@@ -1,14 +1,13 @@
 // Edit a node: what changes is shown before it is sent.
 
 import {patch, put} from './api.js'
-import {nameOf} from './actions.js'
+import {nameOf, quoted} from './actions.js'
 import {ask, field} from './dialog.js'
 import {copyable, h, plainTable} from './dom.js'
 import {SECRET, driverFields, shownOf} from './enrol.js'
 
 const TEXTS = {name: 'Name', resource_class: 'Resource class', owner: 'Owner', lessee: 'Lessee', description: 'Note'}
 const OPTIONS = {name: '--name', resource_class: '--resource-class', owner: '--owner', lessee: '--lessee', description: '--description'}
-const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 const pointer = key => key.replaceAll('~', '~0').replaceAll('/', '~1')
 
 export async function edit(node) {

@@ -2,11 +2,11 @@
 
 import {firmwareUpdate} from './actions.js'
 import {get, may} from './api.js'
-import {copyable, empty, h, plainTable, replace, throttled} from './dom.js'
+import {copyable, empty, h, plainTable, replace} from './dom.js'
 import {prepare} from './fleet.js'
 import {setQuery} from './router.js'
 import {kindBadge} from './states.js'
-import {fleet, rows} from './store.js'
+import {fleet, rows, status} from './store.js'
 
 const MOST_NAMED = 20
 
@@ -21,14 +21,9 @@ export async function page({root, query, signal}) {
     marker = next ? more.at(-1)?.uuid ?? '' : ''
   } while (marker)
 
-  // Drawn anew for other racks alone: an open choice stays.
-  let drawn = ''
-  const racksNow = () => [...new Set([...rows.values()].map(row => row.rack).filter(Boolean))].sort((a, b) => a.localeCompare(b, undefined, {numeric: true}))
-  const keyOf = racks => `${rows.size} ${racks}`
-
   function draw() {
-    const racks = racksNow(), shown = machines.filter(each => !rack || rows.get(each.uuid)?.rack === rack), lines = new Map(), unread = shown.filter(each => !each.components.length).length
-    drawn = keyOf(racks)
+    const racks = [...new Set([...rows.values()].map(row => row.rack).filter(Boolean))].sort((a, b) => a.localeCompare(b, undefined, {numeric: true}))
+    const shown = machines.filter(each => !rack || rows.get(each.uuid)?.rack === rack), lines = new Map(), unread = shown.filter(each => !each.components.length).length
     for (const machine of shown) for (const part of machine.components) note(lines, machine, part)
     replace(tools, h('label', {}, h('span', {}, 'Rack'), ' ', h('select', {name: 'rack', onchange: event => { rack = event.target.value; setQuery({rack}); draw() }},
       ['', ...racks].map(each => h('option', {value: each, selected: each === rack}, each || 'all racks')))))
@@ -47,7 +42,8 @@ export async function page({root, query, signal}) {
         onclick: () => prepare(firmwareUpdate(isListed ? kind : part, new Map(machines), isListed ? digest : null), list.map(each => each.uuid))}, 'Update…')]
   }
 
-  fleet.addEventListener('change', throttled(() => { if (keyOf(racksNow()) !== drawn) draw() }, signal), {signal})
+  let isWhole = status.loaded  // an open choice of a rack is not drawn anew later
+  fleet.addEventListener('change', () => { if (!isWhole && status.loaded) { isWhole = true; draw() } }, {signal})
   draw()
 }
 

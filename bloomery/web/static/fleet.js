@@ -31,8 +31,7 @@ const COLUMNS = {
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const VIEWS = 'bloomery.views', DAY_MS = 86400000
-const MOST_CLASSES = 4, PACE_MS = 300
-const CLOCK_MS = 15000  // rows come into `since:` by time alone
+const MOST_CLASSES = 4, PACE_MS = 300, CLOCK_MS = 15000  // rows come into `since:` by time alone
 const narrow = matchMedia('(max-width: 640px)')
 
 // Until all nodes are listed, a count is the least that there can be.
@@ -77,23 +76,19 @@ export async function page({root, query, signal}) {
     ]
   }
 
-  function checkAll() {
-    return h('input', {type: 'checkbox', id: 'all', ariaLabel: 'Select all nodes shown', onclick: event => {
-      shown.forEach(row => event.target.checked ? chosen.add(row.uuid) : chosen.delete(row.uuid))
-      table.redraw()
-      drawBulk()
-    }})
+  function select(list, isOn) {
+    list.forEach(row => isOn ? chosen.add(row.uuid) : chosen.delete(row.uuid))
+    if (list.length > 1) table.redraw()
+    drawBulk()
   }
 
+  const checkAll = () => h('input', {type: 'checkbox', id: 'all', ariaLabel: 'Select all nodes shown', onclick: event => select(shown, event.target.checked)})
   let lastChosen = null
   function choose(row, event) {
-    const on = event.target.checked
     const [from, to] = [shown.findIndex(each => each.uuid === lastChosen), shown.findIndex(each => each.uuid === row.uuid)].sort((a, b) => a - b)
     const range = event.shiftKey && from >= 0 ? shown.slice(from, to + 1) : [row]
-    range.forEach(each => on ? chosen.add(each.uuid) : chosen.delete(each.uuid))
     lastChosen = row.uuid
-    if (range.length > 1) table.redraw()
-    drawBulk()
+    select(range, event.target.checked)
   }
 
   function change(part) {
@@ -250,7 +245,7 @@ export async function page({root, query, signal}) {
         actions().map(action => {
           const fitting = selected.filter(action.fits)
           return fitting.length > 0 && h(action.losesData ? 'button.danger' : 'button', {disabled: !action.allowed(),
-            title: action.allowed() ? action.commands(fitting[0]).join('; ') : 'your roles do not allow it', onclick: () => orderOf(action, fitting, selected.filter(row => !fitting.includes(row)))},
+            title: action.allowed() ? [action.purpose, ...action.commands(fitting[0])].filter(Boolean).join('\n') : 'your roles do not allow it', onclick: () => orderOf(action, fitting, selected.filter(row => !fitting.includes(row)))},
             action.label, fitting.length < selected.length && ` (${fitting.length})`)
         }),
         h('button.quiet', {onclick: () => { chosen.clear(); table.redraw(); draw() }}, 'Clear')),

@@ -1,7 +1,6 @@
 // A map of the fleet on a canvas: racks with a bar for each machine at its slot, or groups of squares.
 //
-// A rack is drawn as one where its machines have a slot: the lowest rack unit, 1 at the bottom.  It shows all of them;
-// those that `fits` leaves out are pale.
+// A rack is drawn as one where its machines have a slot: the lowest rack unit, 1 at the bottom.
 // Squares are copied as pixels: ten thousand calls that draw would hold the page up.
 // The table beneath shows the same machines to keyboards and screen readers.
 
@@ -180,7 +179,7 @@ export function makeMap({onopen, onrack, signal}) {
     return Array.from({length: down}, (_, index) => stamp.subarray(index * across, (index + 1) * across))
   }
 
-  // The same machines in the same groups stay where they are.
+  // The same machines in the same groups stay where they are.  Those that do not fit are pale.
   function show(next, key, labels, colourBy = 'state', nextFits = () => true) {
     const stays = key === group && next.length === rows.length && next.every((row, index) => row.uuid === rows[index].uuid && row[key] === rows[index][key] && row.slot === rows[index].slot && nextFits(row) === fitted[index])
     rows = next

@@ -12,7 +12,7 @@ import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
 import {makeTabs} from './tabs.js'
 import {ago, duration, lasting} from './time.js'
-import {flowBar, makeTimeline} from './timeline.js'
+import {flowBar, makeTimeline, stateText} from './timeline.js'
 
 const TABS = {timeline: 'Timeline', hardware: 'Hardware', console: 'Console', events: 'Events', states: 'States', json: 'JSON'}
 
@@ -75,7 +75,7 @@ export async function page({root, params, query, signal}) {
   }
 
   function stepLine(step) {
-    return h('p', {}, h('strong', {}, `Step ${step.position} of ${step.of}: `), h('code', {}, step.name), ` (${step.flow}), ${step.state}`, step.reason && `: ${step.reason}`,
+    return h('p', {}, h('strong', {}, `Step ${step.position} of ${step.of}: `), h('code', {}, step.name), ` (${step.flow}), ${stateText(step.state)}`, step.reason && `: ${step.reason}`,
       step.deadline_at && [', ends ', ago(step.deadline_at), ' at the latest'])
   }
 
@@ -89,12 +89,12 @@ export async function page({root, params, query, signal}) {
   const namedIn = text => open().filter(each => text.includes(`baremetal node ${each.command}`))
 
   const button = (action, kind = action.losesData && 'danger') => h(kind ? `button.${kind}` : 'button', {disabled: !action.allowed(),
-    title: action.allowed() ? action.commands(view.node).join('; ') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
+    title: action.allowed() ? [action.purpose, ...action.commands(view.node)].filter(Boolean).join('\n') : 'your roles do not allow it', onclick: () => order(action, [view.node])}, action.label)
 
   function drawOrders() {
-    const ready = open(), closed = view.why.verbs.filter(verb => !ready.some(each => each.key === verb.target))
+    const ready = open(), named = namedIn(view.why.next_action), closed = view.why.verbs.filter(verb => !ready.some(each => each.key === verb.target))
     const isOpen = [...orders.querySelectorAll('details')].map(each => each.open)
-    replace(orders, h('div.row', {}, ready.map(each => button(each)),
+    replace(orders, h('div.row', {}, ready.filter(each => !named.some(other => other.key === each.key)).map(each => button(each)),
       h('details.menu', {name: 'orders', open: isOpen[0]}, h('summary', {}, 'Commands'), h('div', {}, ready.map(each => each.commands(view.node).map(copyable)))),
       closed.length > 0 && h('details.menu', {name: 'orders', open: isOpen[1]}, h('summary', {}, 'Not now'), h('dl', {}, [...Map.groupBy(closed, each => each.reason ?? '')].map(([reason, verbs]) =>
         [h('dt', {}, verbs.map(each => label(each.verb)).join(', ')), h('dd', {}, reason)])))))

@@ -8,9 +8,10 @@ import {rows} from './store.js'
 import {keepCurrent} from './stream.js'
 import {ago} from './time.js'
 
-const nodeLink = uuid => h('a', {href: `#/nodes/${uuid}`}, rows.get(uuid)?.name ?? uuid)
+const nodeLink = uuid => h('a', {href: `#/nodes/${uuid}`, title: uuid}, rows.get(uuid)?.name ?? uuid)
 const KINDS_OF_STATES = {active: 'ok', error: 'failed', failing: 'failed', parked: 'hold'}
 const stateBadge = state => kindBadge(KINDS_OF_STATES[state] ?? 'busy', state)
+const titleOf = allocation => allocation.name ?? (allocation.extra?.stack?.resource ? `${allocation.extra.stack.resource} of a stack` : allocation.uuid)
 const valuesOf = form => Object.fromEntries([...form.entries()].filter(pair => pair[1]))
 
 export async function allocations({root, signal}) {
@@ -19,7 +20,7 @@ export async function allocations({root, signal}) {
 
   async function read() {
     const {allocations: list} = await get('v1/allocations?limit=1000', signal)
-    replace(table, plainTable(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [each.name ?? each.uuid, stateBadge(each.state), each.resource_class,
+    replace(table, plainTable(['Name', 'State', 'Class', 'Node', 'Error', 'Created', ''], list.map(each => [h('span', {title: each.uuid}, titleOf(each)), stateBadge(each.state), each.resource_class,
       each.node_uuid && nodeLink(each.node_uuid), each.last_error, ago(each.created_at), h('div.row', {}, each.state !== 'active' && h('button', {onclick: () => explain(each)}, 'Why'),
         h('button.danger', {disabled: !may('baremetal:allocation:delete'), onclick: () => drop(each)}, 'Delete'))]),
     empty('No allocation yet. An allocation takes an available node of a class:', 'baremetal allocation create --resource-class bm.small')))
@@ -27,10 +28,10 @@ export async function allocations({root, signal}) {
 
   async function explain(allocation) {
     const answer = await get(`ext/v1/allocations/${allocation.uuid}/why`, signal)
-    ask({title: `Why ${allocation.name ?? allocation.uuid}`, submit: 'Close', body: pairs(answer, h('p', {}, 'nothing is known'))})
+    ask({title: `Why ${titleOf(allocation)}`, submit: 'Close', body: pairs(answer, h('p', {}, 'nothing is known'))})
   }
 
-  const drop = allocation => ask({title: `Delete allocation ${allocation.name ?? allocation.uuid}`, danger: true, submit: 'Delete', body: h('p', {}, 'Its node is free for other allocations then.'),
+  const drop = allocation => ask({title: `Delete allocation ${titleOf(allocation)}`, danger: true, submit: 'Delete', body: h('p', {}, 'Its node is free for other allocations then.'),
     order: () => remove(`v1/allocations/${allocation.uuid}`).then(read)})
 
   function add() {

@@ -23,9 +23,7 @@ export const fleet = new EventTarget()
 export const status = {loaded: false, error: null}
 let loading = null, conductors = null
 const stale = new Set()
-let reading = 0
-
-let byBmc = null
+let reading = 0, byBmc = null
 const changed = () => { byBmc = null; fleet.dispatchEvent(new Event('change')) }
 
 // The rows by the host of their BMC, made anew after a change.

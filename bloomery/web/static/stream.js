@@ -11,9 +11,7 @@ const POLL_MS = 10000
 const PAUSES_MS = [500, 1000, 2000, 5000]
 
 export const stream = new EventTarget()
-let lastId = null, state = 'connecting', failures = 0, control = null, retryTimer = 0, wake = null
-
-let hiddenTimer = 0
+let lastId = null, state = 'connecting', failures = 0, control = null, retryTimer = 0, wake = null, hiddenTimer = 0
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hiddenTimer)
   if (!document.hidden) return state === 'live' || reconnect()

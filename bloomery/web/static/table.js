@@ -9,18 +9,15 @@ import {setQuery} from './router.js'
 const SPARE = 6  // rows above and below those in sight
 
 // `keyOf` names a row: its element is kept while the row stays the same object.
-export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, onsort, maxHeight}) {
-  const body = h('div.vbody', {role: 'rowgroup'})
-  const head = h('div.vrow.vhead', {role: 'row'})
+export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, onsort}) {
+  const body = h('div.vbody', {role: 'rowgroup'}), head = h('div.vrow.vhead', {role: 'row'})
   const scroller = h('div.vtable', {role: 'table', ariaLabel: label, tabIndex: 0}, h('div', {role: 'rowgroup'}, head), body)
-  if (maxHeight) scroller.style.maxHeight = maxHeight
   let rows = [], sort = '', kept = new Map()
 
   function setColumns(next) {
     columns = next
     kept = new Map()
-    const template = columns.map(each => each.width ?? '1fr').join(' ')
-    scroller.style.setProperty('--columns', template)
+    scroller.style.setProperty('--columns', columns.map(each => each.width ?? '1fr').join(' '))
     drawHead()
   }
 
@@ -34,9 +31,7 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
   const nextSort = column => sort === column.key ? `-${column.key}` : column.key
 
   function draw() {
-    const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - SPARE)
-    const count = Math.ceil(scroller.clientHeight / rowHeight) + 2 * SPARE
-    const inSight = rows.slice(first, first + count)
+    const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - SPARE), inSight = rows.slice(first, first + Math.ceil(scroller.clientHeight / rowHeight) + 2 * SPARE)
     body.style.height = `${rows.length * rowHeight}px`
     const next = new Map()
     const elements = inSight.map((row, offset) => {
@@ -71,7 +66,6 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
     setColumns,
     show(next, order = sort) { rows = next; if (order !== sort) { sort = order; drawHead() } draw() },
     redraw() { kept = new Map(); draw() },
-    scrollTo(index) { scroller.scrollTop = index * rowHeight },
   }
 }
 

@@ -32,7 +32,6 @@ export class Screen {
   }
 
   line(row) { return this.lines[this.lines.length - ROWS + row] }
-
   touch(row) { const line = this.line(row); line.isDirty = true; return line }
 
   write(text) { for (const char of text) this.take(char) }

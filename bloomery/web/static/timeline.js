@@ -10,6 +10,7 @@ import {ago, duration, now} from './time.js'
 const startOf = step => Date.parse(step.at)
 const lengthOf = step => step.duration_s ?? (now() - startOf(step)) / 1000
 const kindOf = step => step.error ? 'failed' : step.state === 'skipped' ? 'later' : step.ended_at ? 'ok' : 'busy'
+export const stateText = state => state === 'again' ? 'running' : state  // the driver is asked again and again
 const ahead = (running, flow) => running?.flow_id === flow ? running.ahead : []
 
 // Flows of a timeline, the newest first, with their steps in order.
@@ -45,7 +46,8 @@ function flowOf(id, steps, running, chosen, newest) {
   }
   return h('details.flow', {open: chosen.get(id) ?? id === newest, ontoggle: event => chosen.set(id, event.target.open)},
     h('summary', {}, kindBadge(kind, steps[0].flow), ` ${steps[0].position > 1 ? 'the last ' : ''}${count === 1 ? '1 step' : `${count} steps`}, ${duration(spent)}, `, ago(steps[0].at), failed && h('span.error-text', {}, ` ${failed.name} failed`)),
-    h('ol.steps-chart', {}, steps.map(each => row(each.name, (startOf(each) - first) / 1000, lengthOf(each), total, kindOf(each), each)), planned.map(each => row(each.name, each.begin, each.length, total, 'later', each))))
+    h('ol.steps-chart', {}, steps.map(each => row(each.name, (startOf(each) - first) / 1000, lengthOf(each), total, kindOf(each), each)), planned.map(each => row(each.name, each.begin, each.length, total, 'later', each))),
+    [...steps, ...later].some(each => each.usual) && h('small', {}, h('b', {}, '|'), ' the usual end of a step, ', h('span.muted', {}, '|'), ' 95 % of its runs have ended'))
 }
 
 // A line of a chart: where the step stands in its flow, and marks where it usually ends.
@@ -56,7 +58,7 @@ function row(name, begin, length, total, kind, {usual, error, state}) {
   fill.style.width = `max(2px, ${place(length)})`
   const track = h('span.bar-track', {title: usual ? `usual: ${duration(usual.median_s)}, 95 % within ${duration(usual.p95_s)}, of ${usual.runs} runs` : 'it has not run here before'}, fill,
     marks.map(([seconds, late]) => { const mark = h(`span.bar-usual${late}`); mark.style.left = place(begin + seconds); return mark }))
-  return h('li', {}, h('code.what', {}, name), track, h('span.muted', {}, kind === 'later' ? usual ? `about ${duration(length)}` : 'to come' : `${kind === 'busy' ? `${state} for ` : ''}${duration(length)}`), error && h('span.error-text', {}, error))
+  return h('li', {}, h('code.what', {}, name), track, h('span.muted', {}, kind === 'later' ? usual ? `about ${duration(length)}` : 'to come' : `${kind === 'busy' ? `${stateText(state)} for ` : ''}${duration(length)}`), error && h('span.error-text', {}, error))
 }
 
 // One bar of the flow that runs, or that failed last: each step as wide as it takes, or usually takes.

@@ -12,7 +12,6 @@ const CARDS = [
   ['Keys and commands', '/ searches, j and k move, x selects, ? lists all keys. Every order shows the command that does the same.', '/about', 'Show the documents'],
 ]
 
-export const isOver = () => localStorage.getItem(KEY) === ENDED
 export const begin = () => localStorage.setItem(KEY, '0')
 
 // `machine` names one that a card leads to; the element is empty once the tour is over.
@@ -27,10 +26,10 @@ export function makeTour(machine) {
     const [title, text, path, label] = CARDS[index], isLast = index === CARDS.length - 1
     localStorage.setItem(KEY, index)
     replace(element, h('section.card.tour', {ariaLabel: 'Tour'}, h('h2', {}, `${index + 1} of ${CARDS.length}: ${title}`), h('p', {}, text), h('div.row', {},
-      h('button.primary', {onclick: () => show(index + 1)}, isLast ? 'End the tour' : 'Next card'), h('button', {onclick: () => go(path ?? `/nodes/${machine()}`)}, label),
+      h('button.primary', {onclick: () => show(index + 1)}, isLast ? 'End the tour' : 'Next card'), h('button', {onclick: () => { if (isLast) show(CARDS.length); go(path ?? `/nodes/${machine()}`) }}, label),
       !isLast && h('button.quiet', {onclick: () => show(CARDS.length)}, 'End the tour'))))
   }
 
-  if (!isOver()) show(Number(localStorage.getItem(KEY)) || 0)
+  if (localStorage.getItem(KEY) !== ENDED) show(Number(localStorage.getItem(KEY)) || 0)
   return element
 }
