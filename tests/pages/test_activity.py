@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.kit.clients.window import Window
+from tests.kit.servers.served import Served
 from tests.kit.waiting import wait_for
 
 
@@ -35,3 +36,14 @@ def test_a_phase_is_chosen_and_shared_by_url(window: Window) -> None:
     window.see("deploy: ", "table")
     assert "clean: " not in window.main()
     assert "phase=deploy" in window.driver.current_url
+
+
+def test_the_slowest_step_stands_first(window: Window, service: Served) -> None:
+    steps = service.api("GET", "/ext/v1/activity?hours=168")["steps"]
+    slowest = max((each for each in steps if each["phase"] == "clean" and each["runs"]),
+                  key=lambda each: each["median_s"])  # fmt: skip
+    window.open("/activity?hours=168")
+    window.fill("Phase", "clean")
+    window.see(
+        f"Class clean: {slowest['interface']}.{slowest['step']}", "section:last-of-type table"
+    )

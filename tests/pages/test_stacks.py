@@ -87,7 +87,7 @@ def test_a_stack_is_made_of_an_example_changed_by_its_plan_and_deleted(window, s
     window.see("How the sentence begins")
     window.fill("greeting", "Moin")
     window.click("Show the plan")
-    window.see("1 to patch")
+    window.see("1 to update")
     assert find(stacks, "hello")["stack_status"] == "CREATE_COMPLETE"
     window.click("Apply the update")
     window.see("update complete")
@@ -158,8 +158,15 @@ def test_the_history_plans_the_way_back(window, stacks) -> None:
     window.see("template.resources.a.properties.value", "dialog")
     window.see("bloomery stack diff web 1 2", "dialog")
     window.driver.find_element("css selector", "dialog button.primary").click()
+    window.emulate(400)
+    way_back = window.find("Plan the way back")
+    right = window.driver.execute_script(
+        "return arguments[0].getBoundingClientRect().right", way_back
+    )
+    assert right <= 400, "it is in sight on a telephone"
+    window.emulate()
     window.click("Plan the way back")
-    window.see("1 to patch", "dialog")
+    window.see("1 to update", "dialog")
     window.driver.find_element("css selector", "dialog button.primary").click()
     window.see("3 (current)")
     value = stacks.get(f"{page}/template")["resources"]["a"]["properties"]["value"]

@@ -1,4 +1,4 @@
-// What happened on the site: flows by time, failures by step, and the steps that took most time.
+// What happened on the site: flows by time, failures by step, and the steps that take longest.
 
 import {get} from './api.js'
 import {card, empty, h, plainTable, replace, svg} from './dom.js'
@@ -27,14 +27,14 @@ export async function page({root, query, signal}) {
 
   function show(answer) {
     const {lanes, failures, steps} = answer, phases = [...new Set(steps.map(each => each.phase))].sort()
-    const filter = h('select', {ariaLabel: 'Phase', onchange: event => { choose({phase: event.target.value}); show(answer) }},
+    const filter = h('select', {name: 'phase', onchange: event => { choose({phase: event.target.value}); show(answer) }},
       ['', ...phases].map(each => h('option', {value: each, selected: each === phase}, each || 'all phases')))
     replace(content,
       answer.read_since !== answer.since && h('div.notice', {}, 'More happened than is read: this is what came since ', ago(answer.read_since), '.'),
       card('Flows', lanes.length ? lanes.map(each => lane(each, answer)) : empty('Nothing happened in this time.', 'bloomery activity --hours 168')),
       card('Failed steps', plainTable(['Step', 'Times', 'Machines', 'Newest error', 'When'], failures.map(failure), h('p.muted', {}, 'No step failed.'))),
-      card('Slowest steps', [phases.length > 0 && filter,
-        plainTable(['Step', 'Driver', 'Class', 'Runs', 'Failed', 'Usual', '95 %', 'In all'], steps.filter(each => !phase || each.phase === phase).slice(0, 50).map(step), h('p.muted', {}, 'No step ended.'))]))
+      card('Slowest steps', [phases.length > 0 && h('label', {}, h('span', {}, 'Phase'), ' ', filter),
+        plainTable(['Step', 'Usual time', '95 % within', 'In all', 'Runs', 'Failed', 'Driver', 'Class'], steps.filter(each => !phase || each.phase === phase).sort((a, b) => b.median_s - a.median_s).slice(0, 50).map(step), h('p.muted', {}, 'No step ended.'))]))
   }
 
   await read()
@@ -59,4 +59,4 @@ function failure(each) {
     each.error && h('span.sentence', {}, each.error), ago(each.last_at)]
 }
 
-const step = each => [named(each), each.driver, each.resource_class, each.runs, each.failed, duration(each.median_s), duration(each.p95_s), duration(each.total_s)]
+const step = each => [named(each), duration(each.median_s), duration(each.p95_s), duration(each.total_s), each.runs, each.failed, each.driver, each.resource_class]

@@ -30,7 +30,7 @@ export function ask({title, body = [], submit = 'OK', danger = false, order, typ
       h('h2', {}, title), body, previewed,
       typed && h('label', {}, typed.label, ' ', h('strong', {}, typed.text), confirmation),
       problem,
-      h('div.row.end', {}, modal && h('button', {onclick: () => dialog.close()}, 'Cancel'), button))
+      h('div.row.end', {}, modal && order && h('button', {onclick: () => dialog.close()}, 'Cancel'), button))
     const show = () => {
       try { replace(previewed, preview(new FormData(form))) } catch { /* half typed */ }
       if (typed?.isNeeded) confirmation.parentElement.hidden = confirmation.disabled = !typed.isNeeded(new FormData(form))

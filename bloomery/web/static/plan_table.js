@@ -21,7 +21,7 @@ export function drawPlan(plan) {
     plan.refusals?.length > 0 && h('div.notice.loss', {}, h('strong', {}, "Refused by the operator's checks"), h('ul', {}, plan.refusals.map(each => h('li', {}, each)))),
     plan.capacity?.length > 0 && plainTable(['Class', 'Traits', 'Machines', 'Reserved', 'Free', 'Needed', 'Given back', 'Left free'], plan.capacity.map(each =>
       [each.resource_class, each.traits.join(', ') || '–', each.nodes, each.reserved, each.free, each.needed, each.returned, each.left < 0 ? kindBadge('failed', each.left) : each.left])),
-    plan.steps.length > 0 && h('p', {}, Object.entries(plan.summary).map(([action, count]) => `${count} to ${action}`).join(', '),
+    plan.steps.length > 0 && h('p', {}, Object.entries(plan.summary).map(([action, count]) => `${count} to ${action === 'patch' ? 'update' : action}`).join(', '),
       plan.machines > 0 && `; machines: ${plan.machines}, at most ${plan.machines_at_once} at once`, plan.takes && `; about ${duration(plan.takes.median_s)}`,
       plan.begins_at && `; begins ${plan.begins_at.replace('T', ' ')}, ${plan.ends_at ? `ends about ${plan.ends_at.replace('T', ' ')}` : 'its end is not known'}`),
     plan.loses_data.length > 0 && h('p.notice.loss', {}, h('strong', {}, `${plan.loses_data.length} lose data: `), plan.loses_data.join(', ')),

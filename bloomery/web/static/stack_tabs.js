@@ -61,9 +61,9 @@ export async function history({path, stack, signal}) {
   const {revisions} = await get(stacksExt(`stacks/${stack.id}/revisions`), signal), current = revisions.find(each => each.is_current)
   const orders = ({revision}) => h('div.row', {}, current && h('button', {onclick: () => attempt(() => compare(stack, revision, current.revision))}, 'Compare'),
     h('button', {disabled: !may('stacks:update'), onclick: () => attempt(() => goBack(path, stack, revision))}, 'Plan the way back'))
-  return plainTable(['Revision', 'Status', 'When', 'User', 'Changes', ''], revisions.map(each => [
-    `${each.revision}${each.is_current ? ' (current)' : ''}`, statusBadge(each.state), ago(each.began_at), each.user, h('span.sentence', {}, did(each)),
-    !each.is_current && each.has_template && orders(each)]), empty('No revisions yet.'))
+  return plainTable(['Revision', '', 'Status', 'When', 'User', 'Changes'], revisions.map(each => [
+    `${each.revision}${each.is_current ? ' (current)' : ''}`, !each.is_current && each.has_template && orders(each),
+    statusBadge(each.state), ago(each.began_at), each.user, h('span.sentence', {}, did(each))]), empty('No revisions yet.'))
 }
 
 async function compare(stack, before, after) {
