@@ -394,9 +394,11 @@ def test_the_selection_outlives_a_visit_elsewhere(window, make) -> None:
     make("kept-1")
     window.open("/nodes?q=kept-")
     choose(window, "kept-1")
+    search = window.driver.find_element("id", "q")
+    assert search.get_property("value") == "kept-"
     window.go("/about")
     window.see("Licences")
-    assert window.driver.find_element("id", "q").get_property("value") == ""
+    assert search.get_property("value") == ""
     window.driver.refresh()
     window.go("/nodes")
     window.click("1 selected")
