@@ -27,7 +27,7 @@ export async function page({root, query, signal}) {
     for (const machine of shown) for (const part of machine.components) note(lines, machine, part)
     replace(tools, h('label', {}, h('span', {}, 'Rack'), ' ', h('select', {name: 'rack', onchange: event => { rack = event.target.value; setQuery({rack}); draw() }},
       ['', ...racks].map(each => h('option', {value: each, selected: each === rack}, each || 'all racks')))))
-    replace(place, plainTable(['Model', 'Component', 'Version', 'Catalogue', 'Machines', '', ''], [...lines.values()].sort((a, b) => a.key.localeCompare(b.key, undefined, {numeric: true})).map(line),
+    replace(place, plainTable(['Model', 'Component', 'Version', '', 'Catalogue', 'Machines', ''], [...lines.values()].sort((a, b) => a.key.localeCompare(b.key, undefined, {numeric: true})).map(line),
       empty('No BMC has shown firmware yet. It is read when a machine is managed or cleaned.', 'bloomery node manage NODE')),
     unread > 0 && h('p.muted', {}, `Machines with unknown firmware: ${unread}`),
     h('p.muted', {}, digest ? 'What the catalogue would change, from a shell: ' : 'A catalogue says which version each model is to have. It is stored from a shell: ', copyable(digest ? 'bloomery firmware plan' : 'bloomery firmware catalogue set FILE')))
@@ -36,10 +36,10 @@ export async function page({root, query, signal}) {
   function line({model, kind, part, version, wanted, machines}) {
     const list = [...machines.values()], named = list.slice(0, MOST_NAMED), rest = list.length - named.length, ready = list.filter(each => each.verbs.length > 0), isListed = wanted && wanted !== version
     const refusal = kind === 'nic' && !isListed && list.length > 1 ? 'adapters of many machines are updated by a catalogue' : ready.length ? '' : list[0].refusal
-    return [model ?? 'unknown', kind, version ?? 'unknown', wanted && (isListed ? kindBadge('busy', wanted) : kindBadge('ok', 'the same')), list.length,
-      h('span.sentence', {}, named.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), rest > 0 && ` and ${rest} more`),
+    return [model ?? 'unknown', kind, version ?? 'unknown',
       h('button', {disabled: refusal !== '' || !may('baremetal:node:set_provision_state'), ariaLabel: `Update ${kind} ${version ?? ''} of ${list.length} machines`, title: refusal || `${ready.length} of ${list.length} can be updated now`,
-        onclick: () => prepare(firmwareUpdate(isListed ? kind : part, new Map(machines), isListed ? digest : null), list.map(each => each.uuid))}, 'Update…')]
+        onclick: () => prepare(firmwareUpdate(isListed ? kind : part, new Map(machines), isListed ? digest : null), list.map(each => each.uuid))}, 'Update…'),
+      wanted && (isListed ? kindBadge('busy', wanted) : kindBadge('ok', 'the same')), list.length, h('span.sentence', {}, named.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), rest > 0 && ` and ${rest} more`)]
   }
 
   let isWhole = status.loaded  // an open choice of a rack is not drawn anew later
