@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 export const onLoginNeeded = ask => { askLogin = ask }
 export const isLoggedIn = () => sessionStorage.getItem(KEY) !== null
-export const logOut = () => { sessionStorage.removeItem(KEY); location.reload() }
+export const logOut = () => { sessionStorage.clear(); location.reload() }
 
 export async function logInBasic(user, password) {
   const bytes = new TextEncoder().encode(`${user}:${password}`)

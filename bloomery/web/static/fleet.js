@@ -238,7 +238,7 @@ export async function page({root, query, signal}) {
     const all = document.getElementById('all')
     if (all) Object.assign(all, {checked: chosen.size > 0 && shown.every(row => chosen.has(row.uuid)), indeterminate: chosen.size > 0 && !shown.every(row => chosen.has(row.uuid))})
     for (const uuid of status.loaded ? chosen : []) if (!rows.has(uuid)) chosen.delete(uuid)
-    sessionStorage.setItem('bloomery.selection', JSON.stringify([...chosen]))
+    chosen.size ? sessionStorage.setItem('bloomery.selection', JSON.stringify([...chosen])) : sessionStorage.removeItem('bloomery.selection')
     const selected = [...chosen].map(uuid => rows.get(uuid)).filter(Boolean)
     replace(bulk,
       selected.length > 0 && h('div.row.selection', {role: 'group', ariaLabel: 'Orders for the selection'}, filterLink('a', 'is:selected', `${selected.length.toLocaleString()} selected`),
