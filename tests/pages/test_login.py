@@ -176,9 +176,11 @@ def test_the_logins_are_listed_with_the_command_that_adds_one(door: Window) -> N
     log_in(door, "ann", PASSWORD)
     door.go("/users")
     door.see("bloomery user add NAME", "main")
-    assert [each.text for each in door.driver.find_elements("css selector", "tbody td")] == [
-        "ann", "yes", "not recorded", "0",
-    ]  # fmt: skip
+    cells = "return [...document.querySelectorAll('tbody td')].map(each => each.innerText)"
+    row = ["ann", "yes", "not recorded", "0"]
+    wait_for(  # the page may be drawn a second time, as the login ends
+        lambda: door.driver.execute_script(cells) == row, "the row of the login"
+    )
 
 
 @pytest.mark.parametrize("name", ["bare-metal", "orchestration"])
