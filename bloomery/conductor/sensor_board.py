@@ -1,4 +1,4 @@
-"""The last sensor readings of this conductor's nodes, as the gauges of /metrics.
+"""The last sensor readings of this conductor's nodes: gauges of /metrics, and the last hours.
 
 Names and labels are those of ironic-prometheus-exporter: ``baremetal_temp_cpu_celsius`` for
 Redfish, ``baremetal_inlet_temp_celsius`` for IPMI.  Leak detectors, power shelves and the metrics
@@ -11,13 +11,13 @@ import math
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
+from bloomery.conductor import sensor_history
+from bloomery.conductor.sensor_history import SensorHistory, Sensors
 from bloomery.db.nodes import SensorRow
 from bloomery.metrics import Series
-
-Sensors: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 LABELS: Final = ("node_name", "node_uuid", "instance_uuid", "entity_id", "sensor_id", "status")
 _MOST: Final = 256  # series of one node
@@ -72,18 +72,21 @@ def list_leaks(data: Sensors) -> list[str]:
 
 
 class SensorBoard:
-    """The series of each node; ``collect`` is called at each scrape.
+    """The series and the last hours of each node; ``collect`` is called at each scrape.
 
+    The hours are memory of this process: they begin anew when it starts, and when a node comes back
+    from another conductor.  A node that cannot be read loses its series and keeps its hours.
     ``leaking``: the nodes whose rows have leaks, as the last pass listed them.
     """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._by_node: dict[str, list[Series]] = {}
+        self._histories: dict[str, SensorHistory] = {}
         self.leaking: frozenset[str] = frozenset()
 
     def put(self, row: SensorRow, data: Sensors, read_at: datetime) -> None:
-        """Replace the series of a node."""
+        """Replace the series of a node, and append to its hours."""
         uuid = row.key.uuid
         own = (row.name or "", uuid, row.instance_uuid or "")
         series: dict[tuple[str, tuple[str, ...]], Series] = {
@@ -102,18 +105,35 @@ class SensorBoard:
             labels = (*own, *(str(part or "")[:_MOST_CHARS] for part in parts))
             if math.isfinite(each.value):
                 series[each.name, labels] = Series(each.name, LABELS, labels, each.value)
+        measurements = sensor_history.list_measurements(data)
         with self._mutex:
             self._by_node[uuid] = list(series.values())
+            if measurements and uuid not in self._histories:
+                self._histories[uuid] = SensorHistory()
+            if uuid in self._histories:
+                self._histories[uuid].add(measurements, read_at)
 
     def drop(self, uuid: str) -> None:
+        """Drop the series of a node that was not read."""
         with self._mutex:
             self._by_node.pop(uuid, None)
 
     def keep_only(self, uuids: Iterable[str]) -> None:
-        """Drop all other nodes."""
+        """Drop all other nodes, with their hours."""
         listed = set(uuids)
         with self._mutex:
             self._by_node = {u: rows for u, rows in self._by_node.items() if u in listed}
+            self._histories = {u: each for u, each in self._histories.items() if u in listed}
+
+    def describe_hours(self, uuid: str) -> dict[str, Any]:
+        """Return the last hours of a node (``SensorHistory.describe``).
+
+        The pulse waits for the copy alone.
+        """
+        with self._mutex:
+            history = self._histories.get(uuid)
+            history = SensorHistory() if history is None else history.copy()
+        return history.describe(datetime.now(UTC))
 
     def collect(self) -> list[Series]:
         with self._mutex:

@@ -589,13 +589,31 @@ def list_for_sensors(
 
     ``also_free``: those without an instance, too.
     """
-    has_leaks = _T.driver_internal_info.contains(f'"{LEAKS}"', autoescape=True)
-    is_listed: list[sa.ColumnElement[bool]] = [_T.maintenance.is_(sa.false())]
-    if not also_free:
-        is_listed.append(_T.provision_state == State.ACTIVE)
+    has_leaks, is_listed = _sensor_conditions(also_free)
     query = sa.select(*_RING_KEY, _T.updated_at, _T.name, _T.instance_uuid, has_leaks).where(
-        is_in(conn, shares), sa.or_(sa.and_(*is_listed), has_leaks)
+        is_in(conn, shares), is_listed
     )
     size = len(_RING_KEY)
     found = conn.execute(query.order_by(_T.id))
     return [SensorRow(RingKey(*row[:size]), *row[size:]) for row in found]
+
+
+def get_sensor_facts(conn: sa.Connection, uuid: str, *, also_free: bool) -> tuple[bool, bool]:
+    """Return whether ``list_for_sensors`` lists the node, and whether it is in maintenance.
+
+    Raises NodeNotFound.
+    """
+    _, is_listed = _sensor_conditions(also_free)
+    row = conn.execute(sa.select(is_listed, _T.maintenance).where(_T.uuid == uuid)).one_or_none()
+    if row is None:
+        raise errors.NodeNotFound(node=uuid)
+    return bool(row[0]), bool(row[1])
+
+
+def _sensor_conditions(also_free: bool) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """Return the conditions of nodes with leaks, and of those whose sensors are read."""
+    has_leaks = _T.driver_internal_info.contains(f'"{LEAKS}"', autoescape=True)
+    is_listed: list[sa.ColumnElement[bool]] = [_T.maintenance.is_(sa.false())]
+    if not also_free:
+        is_listed.append(_T.provision_state == State.ACTIVE)
+    return has_leaks, sa.or_(sa.and_(*is_listed), has_leaks)

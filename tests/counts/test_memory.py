@@ -6,8 +6,10 @@ import dataclasses
 import gc
 import sys
 import types
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bloomery.conductor.sensor_history import Measurement, SensorHistory
 from bloomery.conf import Conf
 from bloomery.conf.drivers import Redfish
 from bloomery.drivers.redfish import access
@@ -17,6 +19,7 @@ from tests.kit.machines.driver_task import FakeTask
 
 _SHARED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _STATE, _LOGIN = 1900, 2700  # of the BMC, with all of its latencies; of a login
+_HOURS = 10_500  # of 20 sensors, with their names
 
 
 def _bytes_of(record: Any, *shared: Any) -> int:
@@ -29,6 +32,17 @@ def _bytes_of(record: Any, *shared: Any) -> int:
             size += sys.getsizeof(each)
             todo += gc.get_referents(each)
     return size
+
+
+def test_the_last_hours_of_twenty_sensors_stay_small() -> None:
+    began, history = datetime(2026, 1, 2, tzinfo=UTC), SensorHistory()
+    for number in range(100):
+        measurements = [
+            Measurement("Fan", f"SystemBoard Fan {fan}@1", "rpm", "OK", 3000.0 + number)
+            for fan in range(20)
+        ]
+        history.add(measurements, began + timedelta(minutes=number))
+    assert _bytes_of(history) <= _HOURS
 
 
 def test_a_bmc_that_is_left_alone_keeps_facts_and_no_objects_of_sushy() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bloomery import errors
 from bloomery.db import engine, nodes, steps
 from bloomery.model.node import LEAKS, RingShare
 from bloomery.model.step import Run, Step, StepRun
@@ -74,3 +75,12 @@ def test_nodes_with_leaks_are_listed_in_whatever_state(db: engine.Database, add_
     assert {names[row.key.uuid]: bool(row.has_leaks) for row in rows} == {
         "active": False, "leaking": True, "leaking, active": True,
     }  # fmt: skip
+    for also_free in (False, True):
+        with db.read() as conn:
+            rows = nodes.list_for_sensors(conn, ALL, also_free=also_free)
+            listed = {row.key.uuid for row in rows}
+            for uuid, name in names.items():
+                facts = nodes.get_sensor_facts(conn, uuid, also_free=also_free)
+                assert facts == (uuid in listed, states[name].get("maintenance", False))
+    with db.read() as conn, pytest.raises(errors.NodeNotFound):
+        nodes.get_sensor_facts(conn, "nobody", also_free=True)
