@@ -274,6 +274,24 @@ _BMC_LOG: Final = _object(
     },
     "name", "total", "clock_difference_s", "entries",
 )  # fmt: skip
+_READING: Final = _array({"type": ["string", "number"]}) | {"minItems": 2, "maxItems": 2}
+_SENSORS: Final = _object(
+    {
+        "node": TEXT, "interval_s": _COUNT, "is_read": BOOLEAN, "reason": TEXT_OR_NULL,
+        "kept_since": _KINDS["time"],
+        "sensors": _array(
+            _object(
+                {
+                    **dict.fromkeys(("name", "kind"), TEXT),
+                    **dict.fromkeys(("unit", "status"), TEXT_OR_NULL),
+                    "readings": _array(_READING),
+                },
+                "name", "kind", "unit", "status", "readings",
+            )
+        ),
+    },
+    "node", "interval_s", "is_read", "reason", "kept_since", "sensors",
+)  # fmt: skip
 _FLEET: Final = _object(
     {
         **dict.fromkeys(("nodes", "maintenance", "reserved", "without_conductor"), _COUNT),
@@ -606,6 +624,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/states": _STATES,
     "/ext/v1/nodes/{}/bmc": _BMC,
     "/ext/v1/nodes/{}/bmc_log": _BMC_LOG,
+    "/ext/v1/nodes/{}/sensors": _SENSORS,
     "/ext/v1/nodes/{}/console": _object(
         {"console_enabled": BOOLEAN, "may_type": BOOLEAN, "advice": TEXT_OR_NULL},
         "console_enabled", "may_type", "advice",

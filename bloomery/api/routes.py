@@ -449,6 +449,10 @@ ENDPOINTS: Final = (
         "baremetal:node:history:get",
     ),
     Endpoint(
+        "GET", "/ext/v1/nodes/{node}/sensors", extensions.get_sensors,
+        "baremetal:node:history:get",
+    ),
+    Endpoint(
         "GET", "/ext/v1/nodes/{node}/console", extensions.open_console,
         "baremetal:node:console:read", query=extensions.CONSOLE, upgrades=True,
     ),

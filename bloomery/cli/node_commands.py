@@ -219,6 +219,31 @@ def bmc_log(find: Find, node: str, as_json: bool) -> None:
 @NODE
 @groups.AS_JSON
 @click.pass_obj
+def sensors(find: Find, node: str, as_json: bool) -> None:
+    """Print what the sensors of a node measured in the last hours."""
+    document = _get(find(), node, "/ext", "/sensors")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    rows = [("SENSOR", "VALUE", "UNIT", "STATUS", "LEAST", "GREATEST", "READ AT")]
+    for each in document["sensors"]:
+        values = [value for _, value in each["readings"]]
+        facts = (each["unit"] or "-", each["status"] or "-", f"{min(values):g}", f"{max(values):g}")
+        at = each["readings"][-1][0][:_TO_SECONDS]
+        rows.append((each["name"], f"{values[-1]:g}", *facts, at))
+    if document["sensors"]:
+        _echo_rows(rows)
+        click.echo(f"kept since {document['kept_since'][:_TO_SECONDS]}", err=True)
+    elif document["is_read"]:
+        click.echo(f"no reading yet; one comes every {document['interval_s']} s", err=True)
+    if document["reason"]:
+        click.echo(document["reason"], err=True)
+
+
+@node.command()
+@NODE
+@groups.AS_JSON
+@click.pass_obj
 def erasure(find: Find, node: str, as_json: bool) -> None:
     """Show which disks were erased, newest first; --json prints the signed proof."""
     document = _get(find(), node, "/ext", "/erasure")

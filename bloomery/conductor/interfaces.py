@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.conductor import bmc_sharing, deployments, steps, tasks, validation
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.db import nodes
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.model.request import ProvisionArguments
@@ -80,6 +81,25 @@ def read_bmc_log(context: Context, node_uuid: str) -> Json:
         context, node_uuid, "read BMC log",
         lambda task, management: management.read_bmc_log(task), shared=True, insists=True,
     )  # fmt: skip
+
+
+def get_sensors(context: Context, node_uuid: str) -> Json:
+    runtime, options = context.runtime, context.runtime.conf.sensor_data
+    also_free = options.enable_for_undeployed_nodes
+    with runtime.db.read() as conn:
+        is_listed, in_maintenance = nodes.get_sensor_facts(conn, node_uuid, also_free=also_free)
+    reason = None
+    if not options.send_sensor_data:
+        reason = f"sensors are not read: set [sensor_data]send_sensor_data on host {runtime.host}"
+    elif not is_listed and in_maintenance:
+        reason = "sensors are not read in maintenance"
+    elif not is_listed:
+        option = "[sensor_data]enable_for_undeployed_nodes"
+        reason = f"sensors of machines that are not active are not read: set {option}"
+    return {
+        "interval_s": options.interval, "is_read": reason is None, "reason": reason,
+        **runtime.sensors.describe_hours(node_uuid),
+    }  # fmt: skip
 
 
 def get_driver_properties(context: Context, driver: str) -> Json:

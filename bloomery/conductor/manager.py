@@ -81,6 +81,7 @@ class ConductorManager:
     list_bmcs = _method(interfaces.list_bmcs)
     examine_bmc = _method(interfaces.examine_bmc)
     read_bmc_log = _method(interfaces.read_bmc_log)
+    get_sensors = _method(interfaces.get_sensors)
     get_driver_properties = _method(interfaces.get_driver_properties)
 
     set_target_raid_config = _method(interfaces.set_target_raid_config)

@@ -1,4 +1,4 @@
-"""Hardware of one node beyond power: RAID, NMI, check and log of the BMC, lights, virtual media.
+"""Hardware of one node beyond power: RAID, NMI, check and log of the BMC, sensors, lights, media.
 
 Checks here need no hardware; the conductor calls it.
 """
@@ -47,6 +47,13 @@ def read_bmc_log(ctx: Context, ident: str) -> Json:
     """Return the newest entries of the BMC's own log."""
     node = policy.get_node(ctx, ident, "baremetal:node:history:get")
     return lookup.conductor_of(ctx, node).read_bmc_log(ctx.request, node.uuid)
+
+
+def get_sensors(ctx: Context, ident: str) -> Json:
+    """Return what the node's sensors measured in the last hours, as its conductor remembers."""
+    node = policy.get_node(ctx, ident, "baremetal:node:history:get")
+    answer = lookup.conductor_of(ctx, node).get_sensors(ctx.request, node.uuid)
+    return {"node": node.uuid, **answer}
 
 
 # ----------------------------------------------------------------------------------- indicators

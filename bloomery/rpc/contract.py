@@ -1,4 +1,4 @@
-"""The contract between callers and conductors: version 1.4.
+"""The contract between callers and conductors: version 1.5.
 
 A method of ``Conductor`` is an RPC method; ``since`` names its first contract version, ``METHODS``
 lists the methods, and ``RELEASES`` maps releases to versions.  Arguments and results are JSON,
@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from bloomery.model.request import Request
 from bloomery.rpc.methods import Method, list_methods, since
 
-VERSION: Final = "1.4"
+VERSION: Final = "1.5"
 RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> its contract version
 
 Json = dict[str, Any]
@@ -332,6 +332,14 @@ class Power(Protocol):
 
         Needs no lock.  Raises BmcUnreachable (502), BmcRefused (400), UnsupportedDriverExtension
         (400), and the errors of ``validate`` (400).
+        """
+
+    @since("1.5", question=True, longest_s=3)
+    def get_sensors(self, request: Request, node_uuid: str) -> Json:
+        """Return this conductor's memory of the node's sensor readings, without a call.
+
+        Keys: interval_s, is_read, reason (why they are not read, or None), kept_since, sensors
+        (name, kind, unit, status, readings: [[time, value], ...]).  Needs no lock.
         """
 
     @since("1.0", question=True)

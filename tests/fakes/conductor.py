@@ -361,6 +361,12 @@ class FakeConductor:
             "error": "Connection refused", "driver_info": {}, "checks": [],
         }  # fmt: skip
 
+    def get_sensors(self, request: Any, node_uuid: str) -> Any:
+        return {
+            "interval_s": 600, "is_read": False, "reason": "sensors are not read",
+            "kept_since": None, "sensors": [],
+        }  # fmt: skip
+
     def read_bmc_log(self, request: Any, node_uuid: str) -> Any:
         return {"name": None, "total": None, "clock_difference_s": None, "entries": []}
 

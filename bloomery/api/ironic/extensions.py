@@ -89,6 +89,11 @@ def read_bmc_log(call: Call, node: str) -> Json:
     return hardware.read_bmc_log(call.context, node)
 
 
+def get_sensors(call: Call, node: str) -> Json:
+    """Show what the node's sensors measured in the last hours."""
+    return hardware.get_sensors(call.context, node)
+
+
 def open_console(call: Call, node: str, *, read_only: bool = False) -> Reply | Json:
     """Open a web socket to the serial console, or tell other requests whether that is possible.
 

@@ -56,6 +56,14 @@ def test_hidden_node_and_missing_node_get_the_same_words(site):
         assert hidden.said.replace(node, "") == unknown.said.replace(missing, "")
 
 
+def test_sensors_are_shown_to_whom_the_history_is(site):
+    node, statuses = site.node(), {}
+    for place in ("system", OWNER, LESSEE, STRANGER):
+        site.become(place, "reader")
+        statuses[place] = site.ask("GET", f"/ext/v1/nodes/{node}/sensors").status
+    assert statuses == {"system": 200, OWNER: 200, LESSEE: 403, STRANGER: 404}
+
+
 @pytest.mark.parametrize("state", ["boot_mode", "secure_boot"])
 def test_who_may_not_is_told_so_before_the_version(site, state):
     path = f"/v1/nodes/{site.node()}/states/{state}"

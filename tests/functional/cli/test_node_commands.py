@@ -239,6 +239,29 @@ def test_a_node_with_an_instance_is_forgotten_with_force(run: Run, api: Client) 
     wait_for(lambda: "gone-1" not in run("node list").stdout, "the node to be forgotten")
 
 
+def test_sensors_are_printed_with_the_least_and_the_greatest_value(
+    run: Run, api: Client, site: Orchestration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(api, "warm")
+    off = run("node sensors warm")
+    assert (off.exit_code, off.stdout) == (0, "")
+    assert "set [sensor_data]send_sensor_data on host" in off.stderr
+    document = json.loads(run("node sensors warm --json").stdout)
+    readings = [[f"2026-11-29T12:0{minute}:00+00:00", 20.5 + minute] for minute in (0, 4, 2)]
+    sensor = {"name": "CPU 1@1", "kind": "Temperature", "unit": "celsius", "status": None}
+    more = {"is_read": True, "reason": None, "kept_since": readings[0][0]}
+    shown = document | more | {"sensors": [sensor | {"readings": readings}]}
+    monkeypatch.setattr("bloomery.operations.hardware.get_sensors", lambda ctx, ident: shown)
+    printed = run("node sensors warm")
+    assert [line.split() for line in printed.stdout.splitlines()] == [
+        ["SENSOR", "VALUE", "UNIT", "STATUS", "LEAST", "GREATEST", "READ", "AT"],
+        ["CPU", "1@1", "22.5", "celsius", "-", "20.5", "24.5", "2026-11-29T12:02:00"],
+    ]
+    assert "kept since 2026-11-29T12:00:00" in printed.stderr
+    shown |= {"sensors": [], "kept_since": None}
+    assert "no reading yet; one comes every 600 s" in run("node sensors warm").stderr
+
+
 @pytest.mark.parametrize("line", ["provide ask", "undeploy ask", "delete ask", "forget ask"])
 def test_orders_that_lose_something_ask_first(run: Run, line: str) -> None:
     result = run(f"node {line}")

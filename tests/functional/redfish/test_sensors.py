@@ -160,6 +160,74 @@ def test_a_silent_bmc_loses_its_gauges_and_is_counted(stage, machine, poll, sent
     assert (len(sent), gauges(stage)) == (1, {})
 
 
+def hours(stage, node):
+    answer = stage.api.get(f"/ext/v1/nodes/{node}/sensors")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@pytest.fixture
+def is_sent(stage):
+    """The service reads sensors, of machines without an instance, too."""
+    stage.configure("sensor_data", send_sensor_data=True, enable_for_undeployed_nodes=True)
+
+
+def test_the_last_hours_are_in_the_api(stage, machine, poll, is_sent) -> None:
+    node = manageable(stage, machine)
+    before = hours(stage, node)
+    assert before == {
+        "node": node, "interval_s": 600, "is_read": True, "reason": None, "kept_since": None,
+        "sensors": [],
+    }  # fmt: skip
+    poll(), poll()
+    document = hours(stage, node)
+    sensors = {each["name"]: each for each in document["sensors"]}
+    cpu, place = sensors[f"CPU 1@{machine.uuid}"], machine.uuid
+    assert (cpu["kind"], cpu["unit"], cpu["status"]) == ("Temperature", "celsius", "OK")
+    assert [value for _, value in cpu["readings"]] == [24, 24]
+    assert document["kept_since"] == cpu["readings"][0][0]
+    assert {(each["name"], each["unit"]) for each in sensors.values()} == {
+        (f"CPU 1@{place}", "celsius"), (f"Intake 2@{place}", "celsius"),
+        (f"SystemBoard 0@{place}", "rpm"), (f"0:Power@{place}", "watts"),
+        (f"{place} power", "watts"),
+    }  # fmt: skip
+
+
+def test_a_silent_bmc_keeps_the_hours_until_its_node_leaves(stage, machine, poll, is_sent) -> None:
+    node = manageable(stage, machine)
+    poll()
+    machine.bmc.faults.add(kind="status", status=503, times=-1, path="/Chassis")
+    poll()
+    silent = hours(stage, node)
+    assert {len(each["readings"]) for each in silent["sensors"]} == {1}
+    stage.api.put(f"/v1/nodes/{node}/maintenance", {})
+    poll()
+    document = hours(stage, node)
+    assert (document["sensors"], document["kept_since"]) == ([], None)
+    assert (document["is_read"], document["reason"]) == (
+        False, "sensors are not read in maintenance",
+    )  # fmt: skip
+    stage.api.delete(f"/v1/nodes/{node}/maintenance")
+    machine.bmc.faults.clear()
+    poll()
+    assert hours(stage, node)["kept_since"] >= silent["kept_since"]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({}, "[sensor_data]send_sensor_data"),
+        ({"send_sensor_data": True}, "[sensor_data]enable_for_undeployed_nodes"),
+    ],
+)
+def test_the_option_is_named_where_sensors_are_not_read(stage, machine, options, option) -> None:
+    node = manageable(stage, machine)
+    stage.configure("sensor_data", **options)
+    document = hours(stage, node)
+    assert (document["is_read"], document["sensors"]) == (False, [])
+    assert option in document["reason"]
+
+
 def test_a_node_that_leaves_the_list_while_it_is_queued_is_left_out(stage, machine, poll, caplog):
     node = manageable(stage, machine)
     job = poll()
