@@ -7,6 +7,7 @@ import {makeDiagram} from './diagram.js'
 import {announce, card, copyButton, copyable, empty, failure, h, pairs, plainTable, replace} from './dom.js'
 import {edit} from './edit.js'
 import {hrefOf, word} from './filter.js'
+import {sensorTable} from './sensors.js'
 import {badge, kindBadge, label} from './states.js'
 import {fleet, rows} from './store.js'
 import {keepCurrent} from './stream.js'
@@ -115,8 +116,8 @@ export async function page({root, params, query, signal}) {
 
   async function hardware() {
     const part = (name, key) => get(name, signal).then(answer => answer[key], () => null)
-    const [inventory, ports, bios, firmware, traits, proof, children] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
-      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits'), part(`ext/v1/${path}/erasure`, 'proof'), part(`v1/nodes?parent_node=${view.node.uuid}&fields=uuid,name,provision_state,power_state`, 'nodes')])
+    const [inventory, ports, bios, firmware, traits, proof, children, sensors] = await Promise.all([view.node.inspection_finished_at && part(`v1/${path}/inventory`, 'inventory'), get(`v1/ports?node=${encodeURIComponent(params.node)}&detail=true`, signal).then(answer => answer.ports, () => []),
+      part(`v1/${path}/bios`, 'bios'), part(`v1/${path}/firmware`, 'firmware'), part(`v1/${path}/traits`, 'traits'), part(`ext/v1/${path}/erasure`, 'proof'), part(`v1/nodes?parent_node=${view.node.uuid}&fields=uuid,name,provision_state,power_state`, 'nodes'), get(`ext/v1/${path}/sensors`, signal).catch(() => null)])
     const parts = await Promise.all((children ?? []).map(child => Promise.all([part(`v1/nodes/${child.uuid}/inventory`, 'inventory'), part(`v1/nodes/${child.uuid}/firmware`, 'firmware')])))
     const {node} = view
     const settings = h('div')
@@ -132,6 +133,7 @@ export async function page({root, params, query, signal}) {
         [each.local_link_connection?.switch_info, each.local_link_connection?.port_id].filter(Boolean).join(' ')]), empty('No ports.', `baremetal port create --node ${node.uuid} MAC`))),
       children?.length > 0 && card('Child nodes', plainTable(['Name', 'State', 'Power', 'Product', 'Serial', 'Firmware'], children.map((child, index) => [h('a', {href: `#/nodes/${child.uuid}`}, child.name ?? child.uuid), badge(child.provision_state), child.power_state,
         parts[index][0]?.system_vendor?.product_name, parts[index][0]?.system_vendor?.serial_number, (parts[index][1] ?? []).map(each => `${each.component} ${each.current_version}`).join(', ')]))),
+      sensors && card('Sensors', sensorTable(sensors)),
       card('Log of the BMC', bmcLog()),
       firmware?.length > 0 && card('Firmware', plainTable(['Component', 'Version', 'First version'], firmware.map(each => [each.component, each.current_version, each.initial_version]))),
       Object.keys(node.raid_config ?? {}).length > 0 && card('RAID', h('pre', {tabIndex: 0}, JSON.stringify(node.raid_config, null, 2))),
