@@ -213,6 +213,18 @@ def test_a_silent_bmc_keeps_the_hours_until_its_node_leaves(stage, machine, poll
     assert hours(stage, node)["kept_since"] >= silent["kept_since"]
 
 
+def test_the_hours_begin_anew_when_a_node_comes_back_to_its_conductor(
+    stage, machine, poll, is_sent
+) -> None:
+    node = manageable(stage, machine)
+    poll(), poll()
+    away = dataclasses.replace(stage.site.runtime, host="a-host-that-serves-no-node")
+    SendSensors(away)()  # as after the ring has given the node to another conductor
+    assert hours(stage, node)["sensors"] == []
+    poll()
+    assert {len(each["readings"]) for each in hours(stage, node)["sensors"]} == {1}
+
+
 @pytest.mark.parametrize(
     ("options", "option"),
     [
