@@ -9,7 +9,6 @@ import {ago} from './time.js'
 
 const NODE = /\/v1\/nodes\/([^/:]+)/
 const isRefused = ({status}) => status >= 400
-const narrow = matchMedia('(max-width: 640px)')
 
 const COLUMNS = [
   {key: 'at', label: 'When', width: '6.5rem', cell: each => ago(each.at)},
@@ -27,11 +26,10 @@ function machines({path, nodes}) {
 }
 
 export async function page({root, query, signal}) {
-  const note = h('div'), about = h('p.muted'), finder = makeFinder(query, 'Search orders', 'Refused', () => draw())
-  const columns = () => COLUMNS.filter(({key}) => !narrow.matches || ['at', 'user', 'order'].includes(key))
-  const table = makeTable({label: 'Orders', columns: columns(), keyOf: each => each.request_id})
+  const about = h('p.muted'), finder = makeFinder(query, 'Search orders', 'Refused', () => draw())
+  const table = makeTable({label: 'Orders', columns: COLUMNS, narrow: ['at', 'user', 'order'], keyOf: each => each.request_id, signal})
   let answer = {orders: []}
-  replace(root, h('h1', {}, 'Audit'), about, finder.element, note, table.element)
+  replace(root, h('h1', {}, 'Audit'), about, finder.element, table.note, table.element)
 
   async function read() {
     answer = await get('ext/v1/audit?limit=1000', signal)
@@ -40,14 +38,10 @@ export async function page({root, query, signal}) {
   }
 
   function draw() {
-    const shown = finder.select(answer.orders, isRefused, each => JSON.stringify(each))
-    table.show(shown)
-    table.element.hidden = !shown.length
-    replace(note, !shown.length && (!answer.is_recorded ? empty('No order is recorded: [audit]file is not set. With it, each order is on the disk before it is carried out:', 'OS_AUDIT__FILE=audit.jsonl bloomery serve')
-      : empty(answer.orders.length ? 'No order fits the filter.' : 'No order is recorded yet.')))
+    table.show(finder.select(answer.orders, isRefused, each => JSON.stringify(each)), () => !answer.is_recorded ? empty('No order is recorded: [audit]file is not set. With it, each order is on the disk before it is carried out:', 'OS_AUDIT__FILE=audit.jsonl bloomery serve')
+      : empty(answer.orders.length ? 'No order fits the filter.' : 'No order is recorded yet.'))
   }
 
-  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   await poll(read, signal)
 }
 

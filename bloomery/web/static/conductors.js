@@ -67,14 +67,12 @@ const COLUMNS = [
   {key: 'last_error', label: 'Last error', width: 'minmax(0, 2fr)', cell: each => each.last_error && h('span.clip', {title: each.last_error}, each.last_error, ' ', ago(each.last_error_at))},
   {key: 'host', label: 'Conductor', width: 'minmax(0, .8fr)'},
 ]
-const NARROW = ['address', 'state', 'machines']
 
 export async function bmcsPage({root, query, signal}) {
-  const troubles = h('div'), note = h('div'), finder = makeFinder(query, 'Search BMCs', 'Not answering', () => draw())
-  const narrow = matchMedia('(max-width: 640px)'), columns = () => COLUMNS.filter(({key}) => !narrow.matches || NARROW.includes(key))
-  const table = makeTable({label: 'BMCs', columns: columns(), keyOf: each => `${each.host} ${each.address}`})
+  const troubles = h('div'), finder = makeFinder(query, 'Search BMCs', 'Not answering', () => draw())
+  const table = makeTable({label: 'BMCs', columns: COLUMNS, narrow: ['address', 'state', 'machines'], keyOf: each => `${each.host} ${each.address}`, signal})
   let list = []
-  replace(root, h('h1', {}, 'BMCs'), finder.element, troubles, note, table.element)
+  replace(root, h('h1', {}, 'BMCs'), finder.element, troubles, table.note, table.element)
 
   async function read() {
     const {conductors} = await get('ext/v1/conductors', signal)
@@ -87,12 +85,9 @@ export async function bmcsPage({root, query, signal}) {
 
   function draw() {
     const selected = finder.select(list, isSilentBmc, each => [each.address, each.host, each.last_error, ...rowsOf(each).map(row => row.name)].join(' '))
-    table.show(selected)
-    table.element.hidden = !selected.length
-    replace(note, !selected.length && empty(list.length ? 'No BMC fits the filter.' : 'No BMC has been called yet.'))
+    table.show(selected, () => empty(list.length ? 'No BMC fits the filter.' : 'No BMC has been called yet.'))
   }
 
-  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   fleet.addEventListener('change', throttled(() => table.redraw(), signal), {signal})
   await poll(read, signal)
 }

@@ -32,7 +32,6 @@ const COLUMNS = {
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const VIEWS = 'bloomery.views', DAY_MS = 86400000
 const MOST_CLASSES = 4, PACE_MS = 300, CLOCK_MS = 15000  // rows come into `since:` by time alone
-const narrow = matchMedia('(max-width: 640px)')
 
 // Until all nodes are listed, a count is the least that there can be.
 const counted = count => status.loaded ? count.toLocaleString() : count ? `${count.toLocaleString()}+` : '…'
@@ -61,13 +60,13 @@ export async function page({root, query, signal}) {
   const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by state'}), tools = h('div.row.tools')
   const problems = h('div.problems'), bulk = h('div.bulk'), hint = h('div')
   const map = makeMap({onopen: row => go(`/nodes/${row.uuid}`), onrack: rack => change({q: filters.word('rack', rack)}), signal})
-  const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort})})
+  const table = makeTable({label: 'Nodes', columns: [], keyOf: row => row.uuid, onsort: sort => change({sort}), narrow: ['chosen', 'name', 'provision_state'], signal})
   const tour = makeTour(() => [...rows.values()].sort((a, b) => needsAttention(b) - needsAttention(a))[0]?.uuid ?? '')
   let shown = []
   replace(root, h('h1.unseen', {}, 'Fleet'), tour, figures, problems, chips, words, tools, h('section.map', {ariaLabel: 'Map'}, map.element), hint, bulk, table.element)
 
   function columns() {
-    const names = narrow.matches ? ['provision_state'] : view.columns.filter(name => COLUMNS[name])
+    const names = view.columns.filter(name => COLUMNS[name])
     return [
       {key: 'chosen', width: '2.2rem', sortable: false, head: checkAll, cell: row => h('input', {type: 'checkbox', checked: chosen.has(row.uuid),
         ariaLabel: `Select ${row.name ?? row.uuid}`, onclick: event => choose(row, event)})},
@@ -118,7 +117,7 @@ export async function page({root, query, signal}) {
     drawProblems(all)
     drawWords()
     shown = sorted(all.filter(filter.fits))
-    table.show(shown, view.sort)
+    table.show(shown, null, view.sort)
     const racks = new Set(shown.map(row => row.rack))
     map.show(view.group !== 'rack' || shown.length === all.length ? shown : sorted(all.filter(row => row.rack ? racks.has(row.rack) : filter.fits(row))), view.group, GROUPS, view.colour, filter.fits)
     drawBulk()
@@ -324,7 +323,6 @@ export async function page({root, query, signal}) {
   signal.addEventListener('abort', () => clearInterval(clock))
   document.addEventListener('search', event => change({q: event.detail}), {signal})
   document.addEventListener('theme', redraw, {signal})
-  narrow.addEventListener('change', () => { table.setColumns(columns()); table.redraw() }, {signal})
   draw()
   if (prepared) {
     const action = prepared, selected = [...selection].map(uuid => rows.get(uuid)).filter(Boolean)

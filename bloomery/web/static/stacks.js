@@ -11,7 +11,7 @@ import {ago} from './time.js'
 export const stackLink = stack => `#/stacks/${encodeURIComponent(stack.stack_name)}/${stack.id}`
 
 export async function stacksPage({root, query, signal}) {
-  const note = h('div'), chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by status'})
+  const chips = h('div.chips', {role: 'group', ariaLabel: 'Filter by status'})
   const view = {stacks: [], kind: query.get('kind') ?? '', open: new Set()}
   const table = makeTable({label: 'Stacks', keyOf: stack => stack.id, columns: [
     {key: 'name', label: 'Name', width: 'minmax(9rem, 1.2fr)', cell: stack => h('span.clip', {}, fold(stack), h('a', {href: stackLink(stack)}, stack.stack_name))},
@@ -19,7 +19,7 @@ export async function stacksPage({root, query, signal}) {
     {key: 'reason', label: 'Reason', width: 'minmax(0, 2fr)', cell: stack => h('span.clip', {title: stack.stack_status_reason ?? ''}, stack.stack_status_reason ?? '')},
     {key: 'changed', label: 'Changed', width: '6.5rem', cell: stack => ago(stack.updated_time ?? stack.creation_time)},
   ]})
-  replace(root, h('div.row.title', {}, h('h1', {}, 'Stacks'), h('a.button.primary', {href: '#/stacks/new'}, 'New stack')), chips, note, table.element)
+  replace(root, h('div.row.title', {}, h('h1', {}, 'Stacks'), h('a.button.primary', {href: '#/stacks/new'}, 'New stack')), chips, table.note, table.element)
 
   function fold(stack) {
     const inside = view.stacks.filter(each => each.parent === stack.id).length
@@ -43,9 +43,7 @@ export async function stacksPage({root, query, signal}) {
     const chip = (kind, text, count) => h(kind ? `button.chip.k-${kind}` : 'button.chip', {'data-key': kind, 'aria-pressed': String(view.kind === kind), onclick: () => { view.kind = kind; setQuery({kind}); draw() }}, `${text} `, h('b', {}, count))
     replace(chips, chip('', 'All', roots.length), Object.entries(kinds).map(([kind, text]) => chip(kind, text, roots.filter(each => statusKind(each.stack_status) === kind).length)))
     const shown = inOrder(view.stacks).filter(each => isOpen(each) && (!view.kind || statusKind(each.stack_status) === view.kind))
-    table.element.hidden = !shown.length
-    table.show(shown)
-    replace(note, !view.stacks.length && empty('No stack yet. A stack describes machines and what runs on them. Try the smallest one:', 'bloomery stack up examples/hello.yaml hello', h('a.button', {href: '#/stacks/new'}, 'New stack')))
+    table.show(shown, () => !view.stacks.length && empty('No stack yet. A stack describes machines and what runs on them. Try the smallest one:', 'bloomery stack up examples/hello.yaml hello', h('a.button', {href: '#/stacks/new'}, 'New stack')))
   }
 
   async function read() {

@@ -1,21 +1,23 @@
 // A table that holds only the rows in sight, however many there are.
 //
 //   const table = makeTable({columns: [{key, label, cell, width}], rowHeight: 34, label: 'Nodes'})
-//   table.show(rows)
+//   table.show(rows, () => empty('No row fits the filter.'))  // which stands in `note`
 
 import {h, replace} from './dom.js'
 import {setQuery} from './router.js'
 
 const SPARE = 6  // rows above and below those in sight
 
-// `keyOf` names a row: its element is kept while the row stays the same object.
-export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, onsort}) {
+// `keyOf` names a row: its element is kept while the row stays the same object.  `narrow`: the keys of columns that narrow windows show.
+export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, onsort, narrow, signal}) {
   const body = h('div.vbody', {role: 'rowgroup'}), head = h('div.vrow.vhead', {role: 'row'})
   const scroller = h('div.vtable', {role: 'table', ariaLabel: label, tabIndex: 0}, h('div', {role: 'rowgroup'}, head), body)
-  let rows = [], sort = '', kept = new Map()
+  const note = h('div'), isNarrow = matchMedia('(max-width: 640px)')
+  let rows = [], sort = '', kept = new Map(), all
 
   function setColumns(next) {
-    columns = next
+    all = next
+    columns = all.filter(({key}) => !narrow || !isNarrow.matches || narrow.includes(key))
     kept = new Map()
     scroller.style.setProperty('--columns', columns.map(each => each.width ?? '1fr').join(' '))
     drawHead()
@@ -60,11 +62,17 @@ export function makeTable({columns, label, keyOf = row => row, rowHeight = 34, o
   let frame = 0
   scroller.addEventListener('scroll', () => { frame ||= requestAnimationFrame(() => { frame = 0; draw() }) }, {passive: true})
   new ResizeObserver(draw).observe(scroller)
+  if (narrow) isNarrow.addEventListener('change', () => { setColumns(all); draw() }, {signal})
   setColumns(columns)
   return {
-    element: scroller,
-    setColumns,
-    show(next, order = sort) { rows = next; if (order !== sort) { sort = order; drawHead() } draw() },
+    element: scroller, note, setColumns,
+    show(next, none, order = sort) {
+      rows = next
+      scroller.hidden = none && !rows.length
+      replace(note, scroller.hidden && none())
+      if (order !== sort) { sort = order; drawHead() }
+      draw()
+    },
     redraw() { kept = new Map(); draw() },
   }
 }
@@ -81,7 +89,7 @@ export function makeFinder(query, label, filter, draw) {
     draw()
   }
   function select(list, needsLook, textOf) {
-    const words = view.q.toLowerCase().split(/\s+/)
+    const words = view.q.toLowerCase().split(/\s+/).filter(Boolean)
     const selected = list.filter(each => (!view.only || needsLook(each)) && words.every(text => textOf(each).toLowerCase().includes(text)))
     count.textContent = list.filter(needsLook).length
     shown.textContent = `${selected.length.toLocaleString()} of ${list.length.toLocaleString()}`
