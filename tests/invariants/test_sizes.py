@@ -14,7 +14,7 @@ import pytest
 
 TOOL = Path(__file__).parents[2] / "tools/sizes.py"
 LIMITS = {
-    "lines of the product": 134_670,  # the last hours of sensors
+    "lines of the product": 134_671,  # the rows of a plan are passed on
     "lines of the tests": 155_731,  # the last hours of sensors
     "lines of bloomery": 3897,  # the end of an audit
     "lines of bloomery/api": 9127,  # the last hours of sensors
@@ -40,7 +40,7 @@ LIMITS = {
     "lines of bloomery/orchestration/properties": 1595,
     "lines of bloomery/orchestration/resources": 10_668,  # drains of machines, windows of roll-outs
     "lines of bloomery/orchestration/engine_host": 2009,  # late imports, one thread at a time
-    "lines of bloomery/orchestration/orders": 3768,  # the texts of templates
+    "lines of bloomery/orchestration/orders": 3769,  # the rows of a plan are passed on
     "lines of bloomery/orchestration/queries": 1713,  # drains of machines
     "lines of bloomery/orchestration/simulation": 469,  # tests ask for the result of a step, too
     "lines of bloomery/orchestration/stack": 1291,  # drains of machines

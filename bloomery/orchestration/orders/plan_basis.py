@@ -1,7 +1,7 @@
 """What a plan was made on, so that an update can be refused when this has changed since.
 
-    basis = read(conn, row, sealer)  # a preview answers with it
-    check(conn, row, sealer, basis)  # the update that carries it: PlanStale names the changes
+    basis = read(conn, row, resources)  # a preview answers with it
+    check(row, basis, current)  # the update that carries it: PlanStale names the changes
 
 A basis has the traversal of each stack of the tree, the state of each resource, the provision state
 of each machine and of other nodes that the plan depends on, and the values of its lookups.  Its
@@ -17,16 +17,15 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import nodes, resources, stacks
+from bloomery.db import nodes, stacks
 from bloomery.model.stack_views import Json
-from bloomery.model.stacks import Stack
+from bloomery.model.stacks import Stack, StoredResource
 from bloomery.orchestration.orders import machine_pages
 from bloomery.orchestration.orders.machine_pages import PageMachines
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import drains, machine_group
 from bloomery.orchestration.resources.machines import Busy, find_node
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.secrets import Sealer
 
 STACKS: Final = "stacks"
 RESOURCES: Final = "resources"
@@ -38,9 +37,8 @@ _MOST_NAMED: Final = 10  # changes in an error
 _COLUMNS: Final = ("uuid", "provision_state", "maintenance")
 
 
-def read(conn: sa.Connection, row: Stack, sealer: Sealer) -> Json:
-    """Return the basis of a plan for the tree of ``row``."""
-    rows = resources.list_of_tree(conn, row.root_uuid, sealer)
+def read(conn: sa.Connection, row: Stack, rows: Sequence[StoredResource]) -> Json:
+    """Return the basis of a plan for the tree of ``row``, which has the resources ``rows``."""
     owners = {each.physical_id: each.name for each in rows if each.physical_id}
     machines = {}
     for node in nodes.list_rows_of(conn, owners, _COLUMNS):
@@ -56,11 +54,11 @@ def read(conn: sa.Connection, row: Stack, sealer: Sealer) -> Json:
     }
 
 
-def list_paused(conn: sa.Connection, row: Stack, sealer: Sealer) -> list[Json]:
-    """Return what waits in the tree and is ended by an update: pauses, windows, drains."""
+def list_paused(rows: Sequence[StoredResource]) -> list[Json]:
+    """Return which resources of a tree wait for what an update ends: pauses, windows, drains."""
     return [
         {"resource": each.name, "reason": each.reason}
-        for each in resources.list_of_tree(conn, row.root_uuid, sealer)
+        for each in rows
         if each.status == Status.IN_PROGRESS
         and (
             machine_group.InstanceGroup.is_held(each.data)
@@ -69,9 +67,8 @@ def list_paused(conn: sa.Connection, row: Stack, sealer: Sealer) -> list[Json]:
     ]
 
 
-def check(conn: sa.Connection, row: Stack, sealer: Sealer, basis: Mapping[str, Any]) -> None:
+def check(row: Stack, basis: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     """Raise PlanStale if the tree or its machines are not as they were in ``basis``."""
-    current = read(conn, row, sealer)
     _refuse(
         row,
         [

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.db import nodes
+from bloomery.db import nodes, resources
 from bloomery.orchestration import stack
 from bloomery.orchestration.orders import plan_basis, planning
 from bloomery.orchestration.queries import access
@@ -33,7 +33,8 @@ def check(stored: StoredStack, new: stack.Stack, *, converges: bool, is_overridd
     if options.max_data_loss_percent == 100 and not options.protected_resource_classes:
         return
     with ctx.services.db.read() as conn:
-        basis = plan_basis.read(conn, stored.row, ctx.sealer)
+        rows = resources.list_of_tree(conn, stored.row.root_uuid, ctx.sealer)
+        basis = plan_basis.read(conn, stored.row, rows)
     with ctx.services.heavy_jobs.enter():
         _, document, _ = planning.plan(stored, new, converges=converges)
     if reasons := refusals(ctx, document, basis):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.db import stack_drift
+from bloomery.db import resources, stack_drift
 from bloomery.model.stack_views import (
     Output,
     PreviewedStack,
@@ -148,10 +148,11 @@ def preview_update_stack(
     if arguments.plan_basis is not None:
         plan_basis.check_nodes(ctx, row, arguments.plan_basis)
     with ctx.services.db.read() as conn:  # first, so that a change meanwhile makes the plan stale
-        if arguments.plan_basis is not None:
-            plan_basis.check(conn, row, ctx.sealer, arguments.plan_basis)
-        basis = plan_basis.read(conn, row, ctx.sealer)
-        paused = plan_basis.list_paused(conn, row, ctx.sealer)
+        rows = resources.list_of_tree(conn, row.root_uuid, ctx.sealer)
+        basis = plan_basis.read(conn, row, rows)
+    if arguments.plan_basis is not None:
+        plan_basis.check(row, arguments.plan_basis, basis)
+    paused = plan_basis.list_paused(rows)
     stored = stacks.with_orders(StoredStack(ctx, row), arguments)
     _, new = stacks.read_update(stored, arguments)
     checks.definition(ctx, new)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
+from bloomery.db import resources
 from bloomery.db import stacks as db
 from bloomery.model.stack_views import Json, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack, Template
@@ -148,7 +149,8 @@ def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArg
 
         def check(conn: sa.Connection) -> None:
             if basis is not None:
-                plan_basis.check(conn, row, ctx.sealer, basis)
+                rows = resources.list_of_tree(conn, row.root_uuid, ctx.sealer)
+                plan_basis.check(row, basis, plan_basis.read(conn, row, rows))
             mark(conn)
 
         change = Change(
