@@ -16,6 +16,16 @@ from bloomery import errors
 from bloomery.model.step import Step
 
 PHASES: Final = ("clean", "deploy", "service", "verify")
+BIOS_SETTINGS: Final = {  # arguments of bios.apply_configuration
+    "settings": {
+        "description": "list of {name, value}",
+        "required": True,
+        "items": {
+            "name": {"description": "of the setting", "required": True},
+            "value": {"description": "to set", "required": True},
+        },
+    },
+}
 M = TypeVar("M", bound=Callable[..., Any])
 
 

@@ -26,16 +26,6 @@ _APPLY_ARGS: Final = {
         "required": False,
     },
 }
-_BIOS_ARGS: Final = {
-    "settings": {
-        "description": "list of {name, value}",
-        "required": True,
-        "items": {
-            "name": {"description": "of the setting", "required": True},
-            "value": {"description": "to set", "required": True},
-        },
-    },
-}
 _FIRMWARE_ARGS: Final = {
     "settings": {
         "description": "list of {component, url}, in this order",
@@ -51,7 +41,7 @@ _FIRMWARE_ARGS: Final = {
 class FakeBios(FakeInterface, base.Bios):
     """A BIOS with the settings that were applied last."""
 
-    @steps.out_of_band_step(_BIOS_ARGS)
+    @steps.out_of_band_step(steps.BIOS_SETTINGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
         """Replace the node's settings by these."""
         entries = steps.checked_entries("settings", settings, ("name", "value"))

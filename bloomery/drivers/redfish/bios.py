@@ -39,16 +39,6 @@ _FACTS: Final = {  # our name: the registry's
 _VERSION: Final = re.compile(r"[._]v?[0-9]+([._][0-9]+)*$", re.IGNORECASE)
 _SETTINGS: Final = "@Redfish.Settings"
 _APPLY_TIME: Final = "@Redfish.SettingsApplyTime"
-_APPLY_ARGS: Final = {
-    "settings": {
-        "description": "list of {name, value}",
-        "required": True,
-        "items": {
-            "name": {"description": "of the setting", "required": True},
-            "value": {"description": "to set", "required": True},
-        },
-    },
-}
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 _LIKE: Final = {"Boolean": False, "Integer": 0, "String": "", "Enumeration": ""}
 _MOST_CHARS: Final = 200
@@ -88,7 +78,7 @@ class RedfishBios(RedfishInterface, base.Bios):
         rows = self.access.read(task, read)
         return None if rows is None else Done(result={"bios_settings": rows})
 
-    @steps.out_of_band_step(_APPLY_ARGS)
+    @steps.out_of_band_step(steps.BIOS_SETTINGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
         """Apply these BIOS settings; restart the machine where needed."""
         entries = steps.checked_entries("settings", settings, ("name", "value"))
