@@ -6,6 +6,7 @@ The stack is that of the drift watch: made by an engine on machines in memory.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ from bench import drift, harness
 from bench.harness import Line
 from bloomery.model.stack_views import StackArguments
 from bloomery.orchestration.operations import StackOperations
+from bloomery.orchestration.orders.machines import machines_of
 
 _NEW_IMAGE: Final = {**drift.IMAGE, "source": "http://images/b.img"}
 
@@ -27,6 +29,7 @@ def measure() -> Sequence[Line]:
     with harness.folder() as folder, drift.site(folder / "home") as (_, services):
         assert services.sealer is not None
         runtime = drift.deploy(services, services.sealer, drift.LARGE)
+        runtime = dataclasses.replace(runtime, machines=machines_of(services))
         endpoint = StackOperations(services, runtime, lambda root: None)
         stack = endpoint.identify_stack(drift.OPERATOR, "machines")
         changed = _changed(endpoint.get_template(drift.OPERATOR, stack))

@@ -136,6 +136,12 @@ def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:
     return list(conn.execute(query).scalars())
 
 
+def list_physical_ids(conn: sa.Connection, root_uuid: str) -> list[str]:
+    """Return the physical IDs of the resources of a tree, of replaced ones as well."""
+    query = sa.select(_T.physical_id).where(_T.root_uuid == root_uuid, _T.physical_id.is_not(None))
+    return list(conn.execute(query).scalars())
+
+
 def list_foreign(conn: sa.Connection, project: str, physical_ids: Sequence[str]) -> list[str]:
     """Return those of ``physical_ids`` that resources of stacks of another project have."""
     query = (

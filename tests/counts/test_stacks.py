@@ -116,6 +116,34 @@ def test_a_plan_of_an_update_takes_the_same_few_statements_whatever_its_size(
     assert len(statements[0]) == len(statements[1])
 
 
+def test_a_plan_reads_its_machines_together(site: Orchestration, meter: Meter) -> None:
+    """A machine that is read by itself would be read so for each of a thousand."""
+    reads = []
+    for count in (2, 6):
+        names = [f"n{count}-{number}" for number in range(count)]
+        nodes = template({name: node(name) for name in names})
+        site.wait_for(site.create(f"rack-{count}", nodes), "CREATE_COMPLETE")
+        stack = site.create(f"web-{count}", template({name: machine(name) for name in names}))
+        site.wait_for(stack, "CREATE_COMPLETE")
+        rest(site)
+        meter.reset()
+        changed = template({name: machine(name, "b") for name in names})
+        status, preview = site.ask("PUT", f"{stack}/preview", {"template": changed})
+        assert (status, preview["plan"]["summary"]) == (200, {"rebuild": count})
+        reads.append(sum("nodes.instance_info" in each for each in meter.statements))
+    assert reads == [1, 1]
+
+
+def node(name: str) -> dict[str, Any]:
+    return {"type": "OS::Ironic::Node", "properties": {"name": name, "driver": "fake-hardware"}}
+
+
+def machine(name: str, image: str = "a") -> dict[str, Any]:
+    source = {"source": f"http://images/{image}.img", "os_hash_value": "0" * 64}
+    image_of_it = {"os_hash_algo": "sha256", **source}
+    return {"type": "OS::Ironic::Instance", "properties": {"node": name, "image": image_of_it}}
+
+
 def test_no_statement_of_a_stack_is_rendered_twice(site: Orchestration) -> None:
     live(site, "first")
     rendered: list[str] = []

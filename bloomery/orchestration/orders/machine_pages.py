@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import nodes as node_rows
 from bloomery.db import records as record_rows
+from bloomery.db import resources
 from bloomery.model import nouns
 from bloomery.model.request import Request
 from bloomery.operations import policy
@@ -36,9 +37,10 @@ _NOUNS = (
 
 @dataclass(slots=True)
 class MachinePage:
-    """Rows of nodes by UUID, and of records by noun and UUID."""
+    """Rows of nodes by UUID, their UUIDs by name, and rows of records by noun and UUID."""
 
     nodes: Mapping[str, sa.Row[Any]] = field(default_factory=dict)
+    uuids: Mapping[str, str] = field(default_factory=dict)
     records: Mapping[str, Mapping[str, sa.Row[Any]]] = field(default_factory=dict)
 
 
@@ -60,28 +62,45 @@ def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePa
         ports = record_rows.list_rows_where(conn, nouns.PORT, "node_uuid", owners)
         records_by_noun.setdefault(machines.PORT, {}).update({row.uuid: row for row in ports})
     nodes = node_rows.list_rows_of(conn, idents, service_machines.COLUMNS)
-    return MachinePage({row.uuid: row for row in nodes}, records_by_noun)
+    return MachinePage(
+        nodes={row.uuid: row for row in nodes},
+        uuids={row.name: row.uuid for row in nodes if row.name},
+        records=records_by_noun,
+    )
+
+
+def read_tree(conn: sa.Connection, root_uuid: str) -> MachinePage:
+    """Read the nodes that the resources of a tree of stacks have."""
+    return read(conn, {"node": resources.list_physical_ids(conn, root_uuid)})
 
 
 class PageMachines(ServiceMachines):
     """The machines of the owner of one stack, read from a page where it has them.
 
-    A node that a conductor has reserved raises ``Busy``: its result is not known yet.
+    A node that a conductor has reserved raises ``Busy``, because its result is not known yet;
+    ``with_reserved``: it is read as it is.
     """
 
-    def __init__(self, services: Services, request: Request, page: MachinePage) -> None:
-        self._services, self._page = services, page
+    def __init__(
+        self,
+        services: Services,
+        request: Request,
+        page: MachinePage,
+        *,
+        with_reserved: bool = False,
+    ) -> None:
+        self._services, self._page, self._with_reserved = services, page, with_reserved
         self._caller = Context(services=services, request=request)
 
     def _context(self) -> Context:
         return self._caller
 
     def get_node(self, ident: str) -> Json:
-        row = self._page.nodes.get(ident)
+        row = self._page.nodes.get(self._page.uuids.get(ident, ident))
         if row is None:
             return super().get_node(ident)
         policy.authorize_part(self._caller, row, errors.NodeNotFound(node=ident))
-        if row.reservation is not None:
+        if row.reservation is not None and not self._with_reserved:
             raise Busy(f"node {ident} is worked at", ident)
         return service_machines.shown_node(self._caller, row)
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from bloomery.orchestration import foresight, stack
 from bloomery.orchestration.foresight import capacity
-from bloomery.orchestration.orders import plan_basis
+from bloomery.orchestration.orders import machine_pages, plan_basis
 from bloomery.orchestration.orders.machine_pages import MachinePage, PageMachines
 from bloomery.orchestration.plan.builder import ExistingStack
 from bloomery.orchestration.plan.plans import Plan
-from bloomery.orchestration.queries import step_times
+from bloomery.orchestration.queries import access, step_times
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.queries.outputs import ReadableStacks
 from bloomery.orchestration.queries.stored_values import StackMember, StoredStack
@@ -26,15 +26,19 @@ from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.lookup import Lookup
 from bloomery.orchestration.resources.machines import Json, find_node
 
+_NO_PAGE: Final = MachinePage()
+
 
 class NodeReads:
     """Reads nodes for a plan, with the rights of the caller, and keeps what it has seen of them."""
 
-    def __init__(self, ctx: StackContext, root_uuid: str | None = None) -> None:
-        """``root_uuid``: of the tree that is planned; None: it is not there yet."""
+    def __init__(
+        self, ctx: StackContext, root_uuid: str | None = None, page: MachinePage = _NO_PAGE
+    ) -> None:
+        """``root_uuid``: of the tree that is planned, which has ``page``; None: it is not there."""
         self._ctx, self._root_uuid = ctx, root_uuid
         self._values: dict[str, str] = {}
-        self._machines = PageMachines(ctx.services, ctx.request, MachinePage())
+        self._machines = PageMachines(ctx.services, ctx.request, page, with_reserved=True)
         self._has_service = ctx.runtime.machines is not None
         self._nodes: dict[str, Json] = {}
 
@@ -108,7 +112,14 @@ def plan(
     stored: StoredStack, new: stack.Stack, *, converges: bool
 ) -> tuple[Plan, dict[str, Any], NodeReads]:
     """Return the plan of an update, its document, and the nodes that it has read."""
-    reads = NodeReads(stored.ctx, stored.row.root_uuid)
+    services, root_uuid = stored.ctx.services, stored.row.root_uuid
+    page = _NO_PAGE
+    if stored.ctx.runtime.machines is not None:
+        with services.db.read() as conn:
+            page = machine_pages.read_tree(conn, root_uuid)
+        owner = access.stored_caller(services, stored.row)
+        stored.machines = PageMachines(services, owner, page, with_reserved=True)
+    reads = NodeReads(stored.ctx, root_uuid, page)
     existing = _existing_stack(stored, reads, converges=converges)
     planned = foresight.plan(stored.definition, new, existing)
     reads.note_firmware(planned)

@@ -28,6 +28,7 @@ from bloomery.orchestration.engine.stack_values import (
 from bloomery.orchestration.queries.access import StackContext
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.machine_orders import ResourceOrder, mark
+from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.secrecy import Secrecy
 from bloomery.orchestration.stack.stacks import PendingResource
@@ -44,12 +45,20 @@ class StoredStack(ReadableStack):
     """A stored stack; its definition is parsed, and its resources are fetched, on first use."""
 
     def __init__(
-        self, ctx: StackContext, row: model.Stack, orders: Mapping[str, ResourceOrder] = _NO_ORDERS
+        self,
+        ctx: StackContext,
+        row: model.Stack,
+        orders: Mapping[str, ResourceOrder] = _NO_ORDERS,
+        machines: Machines | None = None,
     ) -> None:
-        """``orders``: for resources of the tree, by UUID; they are read as if marked already."""
+        """``orders``: for resources of the tree, by UUID; they are read as if marked already.
+
+        ``machines``: of all stacks of the tree, read together; None: each is read by itself.
+        """
         self.ctx = ctx
         self.row = row
         self.orders = orders
+        self.machines = machines
         self._members: dict[str, StackMember] = {}
         self._leftovers: dict[str, list[StackMember]] = {}
         self._has_all = False
@@ -185,9 +194,10 @@ class StoredStack(ReadableStack):
         return super().outputs()
 
     def context(self) -> base.ResourceContext:
+        together = {} if self.machines is None else {"machines": self.machines}
         return self.ctx.runtime.resource_context(
             self.row, timeout_s=self._timeout_s,
-            children=StoredChildren(self), siblings=StackSiblings(self),
+            children=StoredChildren(self), siblings=StackSiblings(self), **together,
         )  # fmt: skip
 
 
@@ -250,7 +260,7 @@ class StoredChildren:
             row = stacks.find(conn, stack_id)
         if row is None or row.deleted_at or row.owner_uuid != self._parent.row.uuid:
             return None
-        return StoredStack(self._parent.ctx, row, self._parent.orders)
+        return StoredStack(self._parent.ctx, row, self._parent.orders, self._parent.machines)
 
     def _refuse(self, *arguments: object) -> NoReturn:
         raise errors.NotSupported(feature="Changing a stack while it is read")

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from bloomery.db.tables import NODES
 from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of, why_of
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
@@ -122,6 +124,27 @@ def test_a_preview_asks_machines_for_nothing(
     )
     assert site.ask("POST", "/stacks/preview", {"stack_name": "x", "template": stack()})[0] == 200
     assert node_of(site) == before
+
+
+def test_a_plan_reads_a_machine_that_a_conductor_works_at(
+    site: Orchestration, web: str, reserved: None
+) -> None:
+    plan = planned(site, web, template({"slot": SLOT}))
+    assert words(plan) == {"web": "delete", "run": "delete"}
+    assert plan["basis"]["nodes"] == {
+        node_of(site)["uuid"]: f"node {node_of(site)['name']}: active",
+    }
+
+
+@pytest.fixture
+def reserved(site: Orchestration, web: str) -> Iterator[None]:
+    def reserve(host: str | None) -> None:
+        change = sa.update(NODES).values(reservation=host)
+        site.service.db.transact(lambda conn: conn.execute(change))
+
+    reserve("other")
+    yield
+    reserve(None)
 
 
 def test_the_update_does_what_was_said(site: Orchestration, web: str) -> None:
