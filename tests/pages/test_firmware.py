@@ -8,12 +8,19 @@ import pytest
 
 from tests.kit.clients.window import Window
 from tests.kit.servers.served import Served
+from tests.kit.waiting import wait_for
 from tests.pages.test_fleet import wait_for_names
 
 CATALOGUE = """
 - {vendor: Lab, model: Simulated, component: bios, version: bios-8.bin,
    url: "http://127.0.0.1/bios-8.bin"}
 """  # the simulated BMCs take any address
+
+KINDS = """
+    const [uuids, done] = arguments;
+    import(`${location.origin}/ui/map.js`).then(
+        ({COLOURS}) => done(uuids.map(uuid => COLOURS.firmware.kindOf({uuid}))));
+"""
 
 
 @pytest.fixture
@@ -72,4 +79,25 @@ def test_what_the_catalogue_wants_is_ordered_by_it(
     window.see("Update firmware, 2 nodes: 2 done")
     assert versions(service, racked) == dict.fromkeys(racked, ("available", "bios-8.bin"))
     window.click("Dismiss")
+    service.api("DELETE", "/ext/v1/firmware/catalogue")
+
+
+@pytest.mark.parametrize(("version", "kind"), [(None, "ok"), ("bios-10.bin", "busy")])
+def test_the_map_shows_whose_firmware_is_out_of_date(
+    window: Window, service: Served, racked: list[str], version: str | None, kind: str
+) -> None:
+    """A machine without an entry in the catalogue is neither."""
+    uuids = [service.api("GET", f"/v1/nodes/{name}")["uuid"] for name in racked]
+    present = versions(service, racked)[racked[0]][1]
+    catalogue = CATALOGUE.replace("bios-8.bin,", f"{version or present},")
+    service.api("PUT", "/ext/v1/firmware/catalogue", {"catalogue": catalogue})
+    window.open("/nodes?colour=firmware")
+    window.driver.refresh()
+    wait_for(
+        lambda: (
+            window.driver.execute_async_script(KINDS, [*uuids, "not read"]) == [kind, kind, "idle"]
+        ),
+        "the map to read the firmware",
+    )
+    window.see({"ok": "as in the catalogue", "busy": "out of date"}[kind], ".legend")
     service.api("DELETE", "/ext/v1/firmware/catalogue")

@@ -1,7 +1,7 @@
 // What happened on the site: flows by time, failures by step, and the steps that take longest.
 
 import {get} from './api.js'
-import {card, empty, h, plainTable, replace, svg} from './dom.js'
+import {card, empty, h, nodeLinks, plainTable, replace, svg} from './dom.js'
 import {setQuery} from './router.js'
 import {ago, duration} from './time.js'
 
@@ -53,10 +53,6 @@ function lane({name, done, failed}, {since, span_s: span}) {
 
 const named = each => h('code', {}, `${each.phase}: ${each.interface}.${each.step}`)
 
-function failure(each) {
-  const rest = each.nodes_in_all - each.nodes.length
-  return [named(each), each.count, h('span.sentence', {}, each.nodes.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), rest > 0 && ` and ${rest} more`),
-    each.error && h('span.sentence', {}, each.error), ago(each.last_at)]
-}
+const failure = each => [named(each), each.count, h('span.sentence', {}, nodeLinks(each.nodes, each.nodes_in_all - each.nodes.length)), each.error && h('span.sentence', {}, each.error), ago(each.last_at)]
 
 const step = each => [named(each), duration(each.median_s), duration(each.p95_s), duration(each.total_s), each.runs, each.failed, each.driver, each.resource_class]

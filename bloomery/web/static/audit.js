@@ -1,7 +1,7 @@
 // Who ordered what: the end of the record that the host which answers keeps; and who may log in.
 
 import {get} from './api.js'
-import {copyable, empty, h, plainTable, replace} from './dom.js'
+import {copyable, empty, h, nodeLinks, plainTable, replace} from './dom.js'
 import {kindBadge} from './states.js'
 import {poll} from './stream.js'
 import {makeFinder, makeTable} from './table.js'
@@ -22,7 +22,7 @@ const COLUMNS = [
 
 function machines({path, nodes}) {
   const names = nodes ?? (NODE.test(path) ? [NODE.exec(path)[1]] : [])
-  return names.length ? h('span.clip', {title: names.join(', ')}, names.map((name, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${encodeURIComponent(name.toWellFormed())}`}, name)])) : '–'
+  return names.length ? h('span.clip', {title: names.join(', ')}, nodeLinks(names.map(name => ({uuid: encodeURIComponent(name.toWellFormed()), name})))) : '–'
 }
 
 export async function page({root, query, signal}) {

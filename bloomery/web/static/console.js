@@ -80,9 +80,7 @@ export function makeConsole(nodeOf, signal) {
     }
   }
 
-  function say(message) {
-    status.textContent = `Console: ${message}.`
-  }
+  const say = message => { status.textContent = `Console: ${message}.` }
 
   function type(text) {
     if (socket?.readyState === WebSocket.OPEN) socket.send(new TextEncoder().encode(text))

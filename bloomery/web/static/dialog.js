@@ -44,6 +44,4 @@ export function ask({title, body = [], submit = 'OK', danger = false, order, typ
   })
 }
 
-export function field(label, control, hint) {
-  return h('label.field', {}, h('span', {}, label), control, hint && h('small', {}, hint))
-}
+export const field = (label, control, hint) => h('label.field', {}, h('span', {}, label), control, hint && h('small', {}, hint))

@@ -32,9 +32,7 @@ function nodes(children) {
     .map(each => each instanceof Node ? each : short(String(each)))
 }
 
-function short(text) {
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}… (${text.length} characters)` : text
-}
+const short = text => text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}… (${text.length} characters)` : text
 
 // Put other children into an element; the focus goes to the new one of the same name.
 export function replace(element, ...children) {
@@ -47,9 +45,7 @@ export function replace(element, ...children) {
 const nameOf = element => `${element.tagName} ${element.dataset.key ?? (element.name || element.ariaLabel || element.textContent)}`
 
 // Tell a screen reader what changed, without moving the focus.
-export function announce(text) {
-  document.getElementById('announcer').textContent = text
-}
+export const announce = text => { document.getElementById('announcer').textContent = text }
 
 // A note in the corner; it goes away by itself unless it is of an error.
 export function toast(message, {error = false, retry} = {}) {
@@ -71,14 +67,12 @@ export async function attempt(send, done) {
 }
 
 // What went wrong, with the service's words, and the way to ask again.
-export function failure(error, retry) {
-  return h('div.notice.failed', {role: 'alert'}, h('strong', {}, 'Failed: '), error.message, ' ',
-    retry && h('button', {onclick: retry}, 'Retry'))
-}
+export const failure = (error, retry) => h('div.notice.failed', {role: 'alert'}, h('strong', {}, 'Failed: '), error.message, ' ', retry && h('button', {onclick: retry}, 'Retry'))
 
-export function empty(message, command, ...more) {
-  return h('div.empty', {}, h('p', {}, message), command && copyable(command), more)
-}
+export const empty = (message, command, ...more) => h('div.empty', {}, h('p', {}, message), command && copyable(command), more)
+
+// Links to nodes by `uuid` and `name`, and how many more there are.
+export const nodeLinks = (list, more = 0) => [list.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), more > 0 && ` and ${more} more`]
 
 // Hand a file to the browser, which asks where to put it.
 export function save(blob, name) {
@@ -87,9 +81,7 @@ export function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 1000)
 }
 
-export function copyable(text) {
-  return h('div.command', {}, h('code', {}, text), copyButton(() => text))
-}
+export const copyable = text => h('div.command', {}, h('code', {}, text), copyButton(() => text))
 
 export function copyButton(text, label = 'Copy') {
   return h('button.quiet', {onclick: async event => {

@@ -1,25 +1,23 @@
 // The firmware of the fleet: models, components and versions, beside what the catalogue wants; updates of a line.
 
 import {firmwareUpdate} from './actions.js'
-import {get, may} from './api.js'
-import {copyable, empty, h, plainTable, replace} from './dom.js'
+import {may} from './api.js'
+import {copyable, empty, h, nodeLinks, plainTable, replace} from './dom.js'
 import {prepare} from './fleet.js'
 import {setQuery} from './router.js'
 import {kindBadge} from './states.js'
-import {fleet, rows, status} from './store.js'
+import {fleet, pagesOf, rows, status} from './store.js'
 
 const MOST_NAMED = 20
 
 export async function page({root, query, signal}) {
   const machines = [], place = h('div'), tools = h('div.row')
-  let marker = '', digest = null, rack = query.get('rack') ?? ''
+  let digest = null, rack = query.get('rack') ?? ''
   replace(root, h('h1', {}, 'Firmware'), tools, place)
-  do {
-    const {machines: more, catalogue, next} = await get(`ext/v1/firmware?limit=1000${marker && `&marker=${marker}`}`, signal)
-    digest = catalogue
-    machines.push(...more)
-    marker = next ? more.at(-1)?.uuid ?? '' : ''
-  } while (marker)
+  for await (const page of pagesOf('machines', 'ext/v1/firmware', {signal})) {
+    machines.push(...page.machines)
+    digest = page.catalogue
+  }
 
   function draw() {
     const racks = [...new Set([...rows.values()].map(row => row.rack).filter(Boolean))].sort((a, b) => a.localeCompare(b, undefined, {numeric: true}))
@@ -34,12 +32,12 @@ export async function page({root, query, signal}) {
   }
 
   function line({model, kind, part, version, wanted, machines}) {
-    const list = [...machines.values()], named = list.slice(0, MOST_NAMED), rest = list.length - named.length, ready = list.filter(each => each.verbs.length > 0), isListed = wanted && wanted !== version
+    const list = [...machines.values()], ready = list.filter(each => each.verbs.length > 0), isListed = wanted && wanted !== version
     const refusal = kind === 'nic' && !isListed && list.length > 1 ? 'adapters of many machines are updated by a catalogue' : ready.length ? '' : list[0].refusal
     return [model ?? 'unknown', kind, version ?? 'unknown',
       h('button', {disabled: refusal !== '' || !may('baremetal:node:set_provision_state'), ariaLabel: `Update ${kind} ${version ?? ''} of ${list.length} machines`, title: refusal || `${ready.length} of ${list.length} can be updated now`,
         onclick: () => prepare(firmwareUpdate(isListed ? kind : part, new Map(machines), isListed ? digest : null), list.map(each => each.uuid))}, 'Update…'),
-      wanted && (isListed ? kindBadge('busy', wanted) : kindBadge('ok', 'the same')), list.length, h('span.sentence', {}, named.map(({uuid, name}, index) => [index > 0 && ', ', h('a', {href: `#/nodes/${uuid}`}, name ?? uuid)]), rest > 0 && ` and ${rest} more`)]
+      wanted && (isListed ? kindBadge('busy', wanted) : kindBadge('ok', 'the same')), list.length, h('span.sentence', {}, nodeLinks(list.slice(0, MOST_NAMED), list.length - MOST_NAMED))]
   }
 
   let isWhole = status.loaded  // an open choice of a rack is not drawn anew later

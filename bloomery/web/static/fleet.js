@@ -31,7 +31,7 @@ const COLUMNS = {
 }
 const USUAL = ['provision_state', 'power_state', 'cause', 'resource_class', 'rack', 'provision_updated_at']
 const VIEWS = 'bloomery.views', DAY_MS = 86400000
-const MOST_CLASSES = 4, PACE_MS = 300, CLOCK_MS = 15000  // rows come into `since:` by time alone
+const MOST_CLASSES = 4, PACE_MS = 300, CLOCK_MS = 15000  // rows come into `since:`, and firmware is read anew, by time alone
 
 // Until all nodes are listed, a count is the least that there can be.
 const counted = count => status.loaded ? count.toLocaleString() : count ? `${count.toLocaleString()}+` : '…'
@@ -112,6 +112,7 @@ export async function page({root, query, signal}) {
 
   function draw() {
     const all = [...rows.values()]
+    COLOURS[view.colour].load?.(redraw).catch(() => {})  // the map keeps what it had; its legend says "not known" of the rest
     drawFigures(all)
     drawChips(all)
     drawProblems(all)
@@ -319,7 +320,7 @@ export async function page({root, query, signal}) {
   drawTools()
   const redraw = throttled(draw, signal)
   fleet.addEventListener('change', redraw, {signal})
-  const clock = setInterval(() => { if (filter.terms.some(each => each.key === 'since')) redraw() }, CLOCK_MS)
+  const clock = setInterval(() => { if (COLOURS[view.colour].load || filter.terms.some(each => each.key === 'since')) redraw() }, CLOCK_MS)
   signal.addEventListener('abort', () => clearInterval(clock))
   document.addEventListener('search', event => change({q: event.detail}), {signal})
   document.addEventListener('theme', redraw, {signal})

@@ -6,7 +6,7 @@
 
 import {h, replace} from './dom.js'
 import {KINDS, kindOf, needsAttention} from './states.js'
-import {rows as fleetRows, steps} from './store.js'
+import {pagesOf, rows as fleetRows, steps} from './store.js'
 import {now} from './time.js'
 
 const GAP = 3, RACK_GAP = 2, PAD = 14, LABEL = 18, NUMBERS = 18
@@ -15,16 +15,31 @@ const MOST_RACKS_HEIGHT = 1400  // more racks than fit are groups of squares: pi
 const MOST_UNITS = 60
 const WIDTH = 5  // of a machine in a rack, in its heights
 const HEALTH = {OK: 'ok', Warning: 'busy', Critical: 'failed'}
-const WEEK_MS = 604800000
+const WEEK_MS = 604800000, FIRMWARE_MS = 60000
 // By how long a machine in use has been in its state: a service or a rescue begins it anew.
 function useOf(row) {
   const age = now() - Date.parse(row.provision_updated_at)
   return kindOf(row.provision_state) !== 'ok' || Number.isNaN(age) ? 'idle' : age < WEEK_MS ? 'free' : age < 12 * WEEK_MS ? 'ok' : 'hold'
 }
+// By what the catalogue wants of the firmware; `done` is called after that was read anew.
+const firmware = new Map()
+let firmwareAt = 0
+async function loadFirmware(done) {
+  if (Date.now() - firmwareAt < FIRMWARE_MS) return
+  firmwareAt = Date.now()
+  for await (const {machines} of pagesOf('machines', 'ext/v1/firmware')) {
+    for (const {uuid, components} of machines) {
+      const wanted = components.filter(each => each.catalogue_version)
+      firmware.set(uuid, !wanted.length ? 'idle' : wanted.every(each => each.current_version === each.catalogue_version) ? 'ok' : 'busy')
+    }
+  }
+  done()
+}
 export const COLOURS = {
   state: {label: 'state', kindOf: row => kindOf(row.provision_state), kinds: Object.fromEntries(Object.entries(KINDS).map(([kind, {label}]) => [kind, label]))},
   health: {label: 'health', kindOf: row => HEALTH[row.health] ?? 'idle', kinds: {failed: 'critical', busy: 'warning', ok: 'OK', idle: 'not known'}},
   use: {label: 'time in use', kindOf: useOf, kinds: {free: 'under a week', ok: 'under 12 weeks', hold: 'older', idle: 'not in use'}},
+  firmware: {label: 'firmware', load: loadFirmware, kindOf: row => firmware.get(row.uuid) ?? 'idle', kinds: {busy: 'out of date', ok: 'as in the catalogue', idle: 'not known, or not in the catalogue'}},
 }
 
 function slotOf(row) {

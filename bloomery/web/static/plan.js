@@ -3,7 +3,7 @@
 import {get, may, patch, post, stacksExt, stacksPath} from './api.js'
 import {field} from './dialog.js'
 import {announce, copyable, failure, h, replace} from './dom.js'
-import {drawPlan, overrideField} from './plan_table.js'
+import {drawPlan, overrideField, text} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 
@@ -13,8 +13,6 @@ const EXAMPLES = {hello: 'Hello: a value, a secret, a sentence', machine: 'A mac
 function usable(pattern) {
   try { return pattern && new RegExp(pattern, 'v') && pattern } catch { return undefined }
 }
-
-const text = value => typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 export async function page({root, params, query, signal}) {
   const present = params.id ? stacksPath(`stacks/${encodeURIComponent(params.name)}/${params.id}`) : null

@@ -9,7 +9,7 @@ const SIGNS = {create: ['+', 'is created'], adopt: ['+', 'is adopted'], patch: [
   rebuild: ['!', 'is rebuilt; its root disk is lost'], replace: ['±', 'is replaced by a new one'], delete: ['-', 'is deleted'], keep: ['=', 'is kept, outside of the stack'],
   'take back': ['<', 'is taken back'], wait: [':', 'waits'], refuse: ['x', 'would fail']}
 const MOST_DIFFERENCES = 8
-const text = value => value === undefined || value === null ? 'nothing' : typeof value === 'object' ? JSON.stringify(value) : String(value)
+export const text = value => value === undefined || value === null ? 'nothing' : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 export function drawPlan(plan) {
   const signs = [...new Set(plan.steps.map(each => each.action))]

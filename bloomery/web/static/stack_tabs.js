@@ -3,7 +3,7 @@
 import {get, may, patch, post, put, stacksExt, stacksPath} from './api.js'
 import {ask} from './dialog.js'
 import {attempt, copyable, copyButton, empty, h, plainTable, save, toast} from './dom.js'
-import {drawPlan, overrideField} from './plan_table.js'
+import {drawPlan, overrideField, text} from './plan_table.js'
 import {go} from './router.js'
 import {stackLink} from './stacks.js'
 import {statusBadge} from './states.js'
@@ -70,7 +70,7 @@ async function compare(stack, before, after) {
   const {differences} = await get(stacksExt(`stacks/${stack.id}/revisions/${before}/diff/${after}`))
   await ask({title: `What differs from revision ${before} to ${after}`, submit: 'Close', wide: true, body: [
     plainTable(['Where', `Revision ${before}`, `Revision ${after}`], differences.map(each => [h('code', {}, each.path), ...each.lines ? [h('pre', {}, each.lines.join('\n')), '']
-      : each.hidden ? [h('span.muted', {}, each.hidden), h('span.muted', {}, 'differs')] : [each.before, each.after].map(value => value === null ? 'nothing' : h('code', {}, text(value)))]), empty('They are equal.')),
+      : each.hidden ? [h('span.muted', {}, each.hidden), h('span.muted', {}, 'differs')] : [each.before, each.after].map(value => h('code', {}, text(value)))]), empty('They are equal.')),
     copyable(`bloomery stack diff ${stack.stack_name} ${before} ${after}`)]})
 }
 
@@ -111,5 +111,3 @@ export async function template({path, stack, signal}) {
     !isAsSent && h('span.muted', {}, 'It came as a document: this YAML was written from it.')),
   h('pre.numbered', {tabIndex: 0}, shown.replace(/\n$/, '').split('\n').map(line => h('span', {}, line, '\n'))), h('h2', {}, 'Environment'), h('pre', {tabIndex: 0}, JSON.stringify(environment, null, 2))]
 }
-
-const text = value => typeof value === 'string' ? value : JSON.stringify(value)

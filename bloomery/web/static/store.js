@@ -34,22 +34,28 @@ export function load() {
   return loading
 }
 
+// Each page of a list of the service, whose objects are under `noun`.
+export async function* pagesOf(noun, path, {signal, limit = MOST_ROWS} = {}) {
+  for (let marker = ''; marker !== undefined; limit = MOST_ROWS) {
+    const page = await get(`${path}?limit=${limit}${marker && `&marker=${marker}`}`, signal)
+    yield page
+    marker = page.next && page[noun].at(-1)?.uuid
+  }
+}
+
 async function list() {
   const present = new Set()
+  let newest = 0
   try {
-    for (let marker = ''; ;) {
-      const page = await get(`ext/v1/nodes?limit=${marker ? MOST_ROWS : FIRST_ROWS}${marker && `&marker=${marker}`}`)
+    for await (const page of pagesOf('nodes', 'ext/v1/nodes', {limit: FIRST_ROWS})) {
+      newest = page.last_event_id
       for (const row of page.nodes) {
         present.add(row.uuid)
-        if (!put(row, page.last_event_id)) stale.add(row.uuid)
+        if (!put(row, newest)) stale.add(row.uuid)
       }
       changed()
-      if (!page.next || !page.nodes.length) {
-        for (const [uuid, row] of rows) if (!present.has(uuid) && row.seen <= page.last_event_id) rows.delete(uuid)
-        break
-      }
-      marker = page.nodes.at(-1).uuid
     }
+    for (const [uuid, row] of rows) if (!present.has(uuid) && row.seen <= newest) rows.delete(uuid)
     Object.assign(status, {loaded: true, error: null})
     next()
   } catch (error) {
