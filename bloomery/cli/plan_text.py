@@ -3,7 +3,7 @@
     !  web  OS::Ironic::Instance  rebuild  about 10 min (95 %: 15 min)
          image.source: http://a -> http://b
 
-    signs: ! rebuilt, its disk is rewritten
+    signs: ! rebuilt
     1 to rebuild (data lost); 1 machine, at most 1 at once; about 10 min (95 %: 15 min).
 
 A question mark after the sign: the step depends on values that are known later.
@@ -25,7 +25,7 @@ SIGNS: Final = {
 LEGEND: Final = {
     "+": "made or adopted",
     "~": "changed in place",
-    "!": "rebuilt, its disk is rewritten",
+    "!": "rebuilt",
     "±": "replaced by a new one",
     "-": "deleted",
     "=": "kept, but not in the stack any more",
@@ -95,7 +95,7 @@ def _row(step: Json) -> tuple[str, str, str, str, str]:
     phrase = PHRASES.get(action, str(action))
     if doubt:
         phrase = phrase.replace("would", "may")
-    if step["loses_data"] and action != "rebuild":
+    if step["loses_data"]:
         phrase += ", its data is lost"
     if step["loses_data"] and step.get("node"):
         phrase += f" (node {step['node']})"

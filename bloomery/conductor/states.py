@@ -359,7 +359,7 @@ VERB_LIST: Final[tuple[Verb, ...]] = (
          "becomes active.", ("configdrive", "deploy_steps")),
     Verb("rebuild", "rebuild", "The machine is deployed anew, and keeps its instance.",
          ("configdrive", "deploy_steps"),
-         "The machine is written anew. The data on its root disk is lost."),
+         "An image is written anew: the data on the root disk is lost. A boot ISO writes no disk."),
     Verb("undeploy", "deleted",
          "The instance ends. The machine is cleaned, and becomes available again.",
          loss="The machine is undeployed. Cleaning may erase all its disks."),

@@ -38,8 +38,10 @@ class Timed(MemoryMachines):
             self.times.append(self._utc())
 
 
-def web(image: str = OLD, drain: dict[str, Any] | None = None, **more: Any) -> Template:
-    properties = {"selector": {"resource_class": "pool"}, "image": {"source": image},
+def web(
+    image: str = OLD, drain: dict[str, Any] | None = None, key: str = "source", **more: Any
+) -> Template:
+    properties = {"selector": {"resource_class": "pool"}, "image": {key: image},
                   "drain": DRAIN | (drain or {})} | more  # fmt: skip
     resources = {"web": {"type": "OS::Ironic::Instance", "properties": properties}}
     return machine_sites.template(resources, f"web {image} {more}")
@@ -133,24 +135,29 @@ def test_the_body_names_the_machine_and_what_comes(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "comes"),
+    ("change", "comes", "loses_data"),
     [
-        ({"image": NEW}, ["rebuild"]),
-        ({"power": "off"}, ["power off"]),
-        ({"hardware": {"bios": {"settings": {"Turbo": "on"}}}}, ["service"]),
+        ({"image": NEW}, ["rebuild"], [True]),
+        ({"image": NEW, "key": "boot_iso"}, ["rebuild"], [False]),
+        ({"power": "off"}, ["power off"], [False]),
+        ({"hardware": {"bios": {"settings": {"Turbo": "on"}}}}, ["service"], [False]),
         ({"image": NEW, "image_update_policy": "replace", "replace_order": "delete_first"},
-         ["replace"]),
-        ({"image": NEW, "image_update_policy": "replace"}, ["delete"]),
-        ({"name": "other"}, []),
-        ({"drain": {"timeout": 5}}, []),
+         ["replace"], [True]),
+        ({"image": NEW, "image_update_policy": "replace"}, ["delete"], [True]),
+        ({"name": "other"}, [], []),
+        ({"drain": {"timeout": 5}}, [], []),
     ],
 )  # fmt: skip
-def test_what_takes_the_system_away_is_drained_and_nothing_else(site: Site, change, comes) -> None:
+def test_what_takes_the_system_away_is_drained_and_nothing_else(
+    site: Site, change, comes, loses_data
+) -> None:
     create(site)
     site.update(web(**change))
     run(site)
     assert site.stack().status == "COMPLETE", site.stack().reason
     assert [each for each, _ in site.webhooks.drains()] == comes
+    bodies = dict(site.webhooks.calls)  # a call may be repeated
+    assert [body["data"]["loses_data"] for body in bodies.values()] == loses_data
 
 
 def test_a_deletion_is_drained_and_another_deletion_goes_on_with_it(site: Site) -> None:

@@ -102,6 +102,9 @@ def _service(home: StateDir, port: int) -> Iterator[Service]:
             allow_local=True,
             record_dir=str(records),  # so that a console shows the boot before it was opened
         ),
+        redfish=dataclasses.replace(  # these BMCs show a new version at once
+            plain.redfish, firmware_update_validation_interval=1
+        ),
     )
     try:
         service = Service(settings, home)

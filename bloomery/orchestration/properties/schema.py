@@ -102,7 +102,7 @@ class Plans(enum.StrEnum):
     """The facts that a plan reads from a property."""
 
     VERBS = "verbs"  # the verbs for the machine
-    MACHINE = "machine"  # what kind of machine it is
+    MACHINE = "machine"  # what kind of machine it is, and what is written to it
     NODE = "node"  # the node that the resource works at
 
 

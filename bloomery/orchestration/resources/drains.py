@@ -21,6 +21,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources import base, signals, stepwise
+from bloomery.orchestration.resources.instance_info import writes_disk
 from bloomery.orchestration.resources.instance_schema import CONTINUE
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action, Status
@@ -29,9 +30,7 @@ from bloomery.outcome import Again, Hold
 DRAIN: Final = "drain"  # the property, its step, its key in data and in signals
 CLEAR, ABORT = "clear", "abort"  # signals
 CALLED, ACCEPTED, PAUSED = "called", "accepted", "paused"  # of a drain that waits
-COMES: Final = {
-    "rebuild": True, "replace": True, "delete": True, "service": False, "power off": False,
-}  # what may come, and whether it loses data  # fmt: skip
+LOSES_DATA: Final = ("replace", "delete")  # always, of what may come
 TYPE: Final = "drain.requested"
 MOST_REST_S: Final = 60.0  # between two calls of a webhook that fails
 POLL_S: Final = 1.0  # while the webhook is called
@@ -50,9 +49,10 @@ class Drained(stepwise.OnNode, signals.Signalled):
             self.record.data.pop(DRAIN, None)
 
     def begin_drain(self, node: Json, comes: str, then: str) -> str | None:
-        """Return the step that drains the node before ``comes``, a key of COMES; None: go on.
+        """Return the step that drains the node before ``comes``; None: go on.
 
-        The drain of this action has ended, or there is none, or nothing on the node is in use.
+        ``comes``: rebuild, replace, delete, service or power off.  The drain of this action has
+        ended, or there is none, or nothing on the node is in use.
         """
         data, drain, now = self.record.data, self.properties[DRAIN], self.context.utc()
         progress = data.get(DRAIN) or {}
@@ -111,6 +111,8 @@ class Drained(stepwise.OnNode, signals.Signalled):
         """Return the body of the webhook: it is the same in each call of one drain."""
         progress, context = self.record.data[DRAIN], self.context
         node_uuid, node_name, instance_name = progress["node"]
+        comes = progress["comes"]
+        loses_data = writes_disk(self.properties) if comes == "rebuild" else comes in LOSES_DATA
         return {
             "type": TYPE,
             "timestamp": _time(progress["began_at"]),
@@ -118,7 +120,7 @@ class Drained(stepwise.OnNode, signals.Signalled):
                 "project_id": context.project_id, "stack_name": context.stack_name,
                 "stack_id": context.stack_id, "resource": self.record.name,
                 "node_uuid": node_uuid, "node_name": node_name, "instance_name": instance_name,
-                "comes": progress["comes"], "loses_data": COMES[progress["comes"]],
+                "comes": comes, "loses_data": loses_data,
                 "until": _time(progress["ends_at"]),
                 "on_timeout": self.properties[DRAIN]["on_timeout"],
                 "clear_url": self.signed_url(),

@@ -18,7 +18,7 @@ class Impact(StrEnum):
 
     PATCH = "patch"  # fields change; the machine goes on as it is
     SERVICE = "service"  # its power changes, or steps run on it; its disks keep their data
-    REBUILD = "rebuild"  # it is rebuilt; the data on its root disk is lost
+    REBUILD = "rebuild"  # it is rebuilt; unless it boots an ISO, its root disk is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,18 @@ from bloomery.orchestration.resources.machines import Json
 DRAINED: Final = frozenset({"rebuild", "service", "power off", "deleted"})  # verbs after a drain
 PINNED: Final = ("allocation", "node")  # each names a single node
 PROPERTIES: Final = instance_schema.PROPERTIES
+_RAMDISK: Final = {"deploy": "ramdisk"}
+
+
+def writes_disk(properties: Mapping[str, Any]) -> bool:
+    """Tell whether a deployment writes a disk; False only if nothing but an ISO is booted.
+
+    Deploy steps, those of traits as well, may write disks.
+    """
+    image = properties.get("image")
+    boots_iso = isinstance(image, Mapping) and image.get("boot_iso") and not image.get("source")
+    others = any(properties.get(name) for name in ("traits", "deploy_steps"))
+    return not boots_iso or others or properties.get("custom_deploy") not in (None, {}, _RAMDISK)
 
 
 def changes(after: Mapping[str, Any], names: Collection[str]) -> Collection[OnChange]:
@@ -52,10 +64,11 @@ def effect_of_repair(
     """
     if sections is None:
         sections = instance_hardware.changed_sections(None, properties.get("hardware"))
+    writes = writes_disk(properties)
     return Effect(
         impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties, sections)),
-        loses_data=True, certain=False, resource_class=_class_of(properties),
-        reason="it is written anew if it is not active",
+        loses_data=writes, certain=False, resource_class=_class_of(properties),
+        reason=f"it {'is written' if writes else 'boots its ISO'} anew if it is not active",
     )  # fmt: skip
 
 
@@ -90,11 +103,13 @@ def effect_of_update(
         stated = after.get("hardware")
         sections = instance_hardware.changed_sections(before.get("hardware"), stated)
     if OnChange.REBUILD in done:
+        writes = writes_disk(after)
         effect = Effect(
             impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after, sections)),
-            loses_data=True,
+            loses_data=writes,
             resource_class=_class_of(after),
-            reason="the machine is written anew: what is on its root disk is lost",
+            reason="the machine is written anew: what is on its root disk is lost" if writes
+            else "the machine boots its ISO anew: no disk is written",
         )  # fmt: skip
         return with_drain(effect, after)
     if sections:

@@ -198,7 +198,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     ),
     "name": _text(PATCH, OWN, "The name and host name of the instance."),
     "image": updatable(
-        Type.MAP, IMAGE_POLICY, OWN, "The image to deploy.", schema=IMAGE
+        Type.MAP, IMAGE_POLICY, OWN, "The image to deploy.", schema=IMAGE, plans=Plans.MACHINE
     ),
     "image_update_policy": _text(
         LATER, UNSEEN, "The effect of a change of the image.", *IMAGE_POLICY.changes,
@@ -244,13 +244,16 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "traits": updatable(
         Type.LIST, REBUILD, FIELD,
         "The traits of the instance; the deploy templates of these names run.", schema=_STRING,
+        plans=Plans.MACHINE,
     ),
     "deploy_steps": updatable(
-        Type.LIST, REBUILD, UNSEEN, "Additional deploy steps.", schema=Schema(Type.MAP)
+        Type.LIST, REBUILD, UNSEEN, "Additional deploy steps.", schema=Schema(Type.MAP),
+        plans=Plans.MACHINE,
     ),
     "custom_deploy": updatable(
         Type.MAP, REBUILD, OWN,
         "The interfaces of the node for this instance, such as {deploy: ramdisk}.",
+        plans=Plans.MACHINE,
     ),
     "power": _text(
         OnChange.POWER, OWN, "The power state after a deployment.", "on", "off", default="on",

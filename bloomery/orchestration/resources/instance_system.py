@@ -241,9 +241,10 @@ def effect_of_renew(
             certain=state == State.AVAILABLE, reason=reason,
         )  # fmt: skip
     if rebuilds or state == State.DEPLOYFAIL:
-        reason = effect.reason if rebuilds else f"{label} is in {state}: it is written anew"
-        reason = "a rebuild is ordered" if is_ordered else reason
         written = instance_info.effect_of_repair(properties, sections)
+        anew = "it is written anew" if written.loses_data else "it boots its ISO anew"
+        reason = effect.reason if rebuilds else f"{label} is in {state}: {anew}"
+        reason = "a rebuild is ordered" if is_ordered else reason
         verbs = (*(("abort",) if state == State.SERVICEFAIL else ()), *written.verbs)
         return replace(written, verbs=verbs, certain=True, reason=reason)
     target = POWER[properties["power"]]

@@ -5,8 +5,8 @@ import {h, plainTable} from './dom.js'
 import {kindBadge} from './states.js'
 import {duration} from './time.js'
 
-const SIGNS = {create: ['+', 'is created'], adopt: ['+', 'is adopted'], patch: ['~', 'is updated in place'], service: ['~', 'is serviced; its disks stay'],
-  rebuild: ['!', 'is rebuilt; its root disk is lost'], replace: ['±', 'is replaced by a new one'], delete: ['-', 'is deleted'], keep: ['=', 'is kept, outside of the stack'],
+const SIGNS = {create: ['+', 'is created'], adopt: ['+', 'is adopted'], patch: ['~', 'is updated in place'], service: ['~', 'is serviced'],
+  rebuild: ['!', 'is rebuilt'], replace: ['±', 'is replaced by a new one'], delete: ['-', 'is deleted'], keep: ['=', 'is kept, outside of the stack'],
   'take back': ['<', 'is taken back'], wait: [':', 'waits'], refuse: ['x', 'would fail']}
 const MOST_DIFFERENCES = 8
 export const text = value => value === undefined || value === null ? 'nothing' : typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -72,6 +72,7 @@ def test_a_creation_without_experience_says_so(site: Orchestration) -> None:
         ({"name": "other"}, "patch", [], False),
         ({"power": "off"}, "service", ["power off"], False),
         ({"image": {**IMAGE, "source": "http://images/b.img"}}, "rebuild", ["rebuild"], True),
+        ({"image": {"boot_iso": "http://images/live.iso"}}, "rebuild", ["rebuild"], False),
         ({"root_gb": 9, "power": "off"}, "rebuild", ["rebuild", "power off"], True),
     ],
 )

@@ -6,9 +6,15 @@ import json
 
 import pytest
 
+from bloomery.orchestration.plan.plans import Unknown
 from bloomery.orchestration.resources.effects import NO_EFFECT
 from bloomery.orchestration.resources.instance_fields import info_of, properties_of
-from bloomery.orchestration.resources.instance_info import changes, config_drive, effect_of_update
+from bloomery.orchestration.resources.instance_info import (
+    changes,
+    config_drive,
+    effect_of_repair,
+    effect_of_update,
+)
 
 POLICIES = {"image_update_policy": "rebuild", "user_data_update_policy": "ignore"}
 
@@ -36,6 +42,27 @@ def test_a_change_says_what_it_does(names, policies, expected):
 def test_a_plan_says_what_is_lost():
     assert "root disk is lost" in effect_of_update({}, POLICIES, {"image"}).reason
     assert effect_of_update({}, POLICIES, {"name"}) == NO_EFFECT
+
+
+@pytest.mark.parametrize(
+    ("after", "is_written"),
+    [
+        ({"image": {"source": "http://a"}}, True),
+        ({"image": {"boot_iso": "http://a"}}, False),
+        ({"image": {"source": "http://a", "boot_iso": "http://a"}}, True),
+        ({"image": {"boot_iso": "http://a"}, "custom_deploy": {"deploy": "ramdisk"}}, False),
+        ({"image": {"boot_iso": "http://a"}, "custom_deploy": {"deploy": "custom-agent"}}, True),
+        ({"image": {"boot_iso": "http://a"}, "deploy_steps": [{"step": "create"}]}, True),
+        ({"image": {"boot_iso": "http://a"}, "traits": ["CUSTOM_RAID"]}, True),
+        ({"image": Unknown()}, True),
+        ({"image": {"boot_iso": "http://a", "source": Unknown()}}, True),
+    ],
+)
+def test_a_rebuild_that_only_boots_an_iso_loses_no_data(after, is_written):
+    effect = effect_of_update({}, POLICIES | after, {"image"})
+    assert (effect.verbs, effect.loses_data) == (("rebuild",), is_written)
+    assert ("no disk is written" in effect.reason) is not is_written
+    assert effect_of_repair(POLICIES | after, ()).loses_data is is_written
 
 
 def test_what_is_not_said_is_not_written():
