@@ -123,6 +123,11 @@ def test_a_plan_shows_what_it_leaves_free_and_which_checks_refuse_it(
     page.driver.execute_script(script, field, json.dumps(template("new")))
     page.click("Show the plan")
     page.see("[engine]max_data_loss_percent allows 0 %", ".notice.loss")
+    page.emulate(400)
+    wide = "const [each] = arguments; return each.scrollWidth > each.clientWidth"
+    steps = page.driver.find_element("css selector", ".plan-steps .scroll")
+    assert not page.driver.execute_script(wide, steps), "no part of it is out of sight"
+    page.emulate()
     page.fill("Number of resources that lose data", "1")
     assert not page.find("Apply the update").is_enabled()
     page.click("Get past the checks")

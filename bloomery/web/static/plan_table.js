@@ -14,7 +14,7 @@ export const text = value => value === undefined || value === null ? 'nothing' :
 export function drawPlan(plan) {
   const signs = [...new Set(plan.steps.map(each => each.action))]
   return [
-    plan.steps.length > 0 ? plainTable(['', 'Resource', 'Action', 'Stage', 'Usual time', 'Changes'], plan.steps.map(drawStep))
+    plan.steps.length > 0 ? h('div.plan-steps', {}, plainTable(['', 'Resource', 'Action', 'Stage', 'Usual time', 'Changes'], plan.steps.map(drawStep)))
       : h('p', {}, plan.differs ? 'No resource changes; outputs or parameters do.' : 'Nothing changes.'),
     signs.length > 0 && h('p.muted', {}, signs.map(each => `${SIGNS[each]?.[0] ?? '?'} ${SIGNS[each]?.[1] ?? each}`).join(' · ')),
     plan.warnings.map(each => h('p.notice', {}, `Warning: ${each}`)),
