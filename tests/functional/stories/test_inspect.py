@@ -52,6 +52,7 @@ def test_behaviour_that_nobody_could_follow_is_refused_at_once(stage, node):
 
 
 def test_agent_that_calls_ends_the_wait(stage, node):
+    stage.site.service.periodics.stop()  # it would let the agent call before we look
     stage.behave(node, wait={"inspect.inspect_hardware": 0.01})
     stage.ask(node, "inspect")
     stage.wait_for(node, "inspect wait")

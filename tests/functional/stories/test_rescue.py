@@ -68,6 +68,7 @@ def test_failing_unrescue_may_be_repeated(stage, node):
 
 
 def test_agent_that_calls_ends_the_wait(stage, node):
+    stage.site.service.periodics.stop()  # it would let the agent call before we look
     stage.behave(node, wait={"rescue.rescue": 0.01})
     rescue(stage, node, "rescue wait")
     assert stage.standing(node) == ("rescue wait", "rescue")

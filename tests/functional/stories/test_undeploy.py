@@ -59,6 +59,7 @@ def test_agent_of_a_former_deployment_does_not_disturb_the_next_one(stage):
     stage.wait_for(node, "wait call-back")
     stage.ask(node, "deleted")
     stage.wait_for(node, "available")
+    stage.site.service.periodics.stop()  # it would let the agent call before we look
     stage.behave(node, wait={"deploy.deploy": 0.01})
     stage.ask(node, "active")
     stage.wait_for(node, "wait call-back")

@@ -24,6 +24,8 @@ def stage(make_site):
 
 
 def wait_for_agent(stage, after_s):
+    """Return a node that waits; the conductor's own periodic does not end that meanwhile."""
+    stage.site.service.periodics.stop()
     node = stage.bring_to("available", {"wait": {"deploy.deploy": after_s}})
     stage.ask(node, "active")
     stage.wait_for(node, "wait call-back")
@@ -84,7 +86,6 @@ def test_what_waits_on_costs_a_query_a_second(stage):
 
 
 def test_an_odd_row_is_tried_again_after_a_while_or_when_it_is_mended(stage, monkeypatch):
-    stage.site.service.periodics.stop()
     node = wait_for_agent(stage, 0.001)
     sound = stage.site.node(node).driver_info
     stage.site.set(node, driver_info="[1")
