@@ -96,7 +96,8 @@ def show(window: Window, path: str) -> None:
         window.see("How the sentence begins")
     if path.endswith("/update"):
         template = window.find("Template", "textarea").get_property("value")
-        window.fill("Template", template.replace("any.iso", "new.iso"))
+        image = template.replace("boot_iso:", "source:").replace("any.iso", "debian-12.img")
+        window.fill("Template", image)
         window.click("Show the plan")
         window.see("lose data:")
         window.driver.execute_script(
