@@ -258,6 +258,7 @@ class FakeVendor(FakeInterface, base.Vendor):
     def fourth_method_shared_lock(self, task: base.DriverTask, bar: Any, **_: Any) -> None:
         self.answer(task, "fourth_method_shared_lock")
 
+    @steps.keeps_disks
     @steps.clean_step(priority=1, resumable=True)
     @steps.service_step(resumable=True)
     @vendor_methods.passthru(("POST",), description="Do nothing that would show.", resumable=True)
@@ -265,6 +266,7 @@ class FakeVendor(FakeInterface, base.Vendor):
         """Do nothing: the step that automated cleaning of fake nodes runs."""
         return self.act(task, "log_passthrough")
 
+    @steps.keeps_disks
     @steps.service_step(resumable=True)
     def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
         """Wait for a heartbeat or an operator.

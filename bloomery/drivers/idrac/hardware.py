@@ -83,7 +83,7 @@ class IdracVirtualMedia(RedfishVirtualMedia):
 def _step(method: M) -> M:
     """Offer a method for cleaning and verifying, on request and without an agent."""
     clean = steps.clean_step(priority=0, requires_ramdisk=False, resumable=True)
-    return clean(steps.verify_step(priority=0)(method))
+    return steps.keeps_disks(clean(steps.verify_step(priority=0)(method)))
 
 
 class IdracManagement(oem.JobQueueInterface, RedfishManagement):

@@ -50,6 +50,7 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
         """Send the bytes; the answer is not kept."""
         return self._send(task, "raw", *parse_bytes(raw_bytes))
 
+    @steps.keeps_disks
     @steps.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
     @steps.deploy_step(priority=0, argsinfo=_RESET)
     @steps.service_step(argsinfo=_RESET, requires_ramdisk=False)
