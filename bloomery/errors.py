@@ -139,7 +139,8 @@ class NodeInMaintenance(Invalid):
 
 class NodeIsRetired(Invalid):
     code = "node.retired"
-    text = "cannot {action} node {node}: it is retired; set retired to false first"
+    obstacle = "it is retired; set retired to false first"
+    text = f"cannot {{action}} node {{node}}: {obstacle}"
 
 
 class UnsupportedDriverExtension(Invalid):
@@ -378,7 +379,8 @@ class OperationNotPermitted(NotAuthorized):
 
 class NodeProtected(NotAuthorized):
     code = "node.protected"
-    text = "cannot {action} node {node}: it is protected; set protected to false first"
+    obstacle = "it is protected; set protected to false first"
+    text = f"cannot {{action}} node {{node}}: {obstacle}"
 
 
 class ExclusiveLockRequired(NotAuthorized):

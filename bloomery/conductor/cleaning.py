@@ -15,7 +15,6 @@ from bloomery.db import records
 from bloomery.model.node import FLOW_RETRY, Node
 from bloomery.model.nouns import RUNBOOK
 from bloomery.model.request import ProvisionArguments
-from bloomery.model.rules import verbs
 from bloomery.model.runbook import Runbook
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
@@ -24,19 +23,6 @@ _READ: Final = internal_step("bios", "read_hardware")
 _PREPARE: Final = internal_step("deploy", "prepare_cleaning")
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down_cleaning")
 _REFUSE: Final = internal_step("deploy", "refuse")
-
-
-def check(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless an operator may clean the node now."""
-    verbs.refuse_in_maintenance(task.node, "clean")
-
-
-def check_provide(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless an operator may make the node available now."""
-    if not task.runtime.conf.conductor.allow_provisioning_in_maintenance:
-        verbs.refuse_in_maintenance(task.node, "provide")
-    if task.node.retired:
-        raise errors.NodeIsRetired(node=errors.name_of(task.node), action="provide")
 
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:

@@ -30,7 +30,6 @@ from bloomery.model.nouns import DEPLOY_TEMPLATE
 from bloomery.model.request import ProvisionArguments
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules import steps as step_rules
-from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
 
@@ -46,21 +45,7 @@ _RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RES
 
 
 def check(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be deployed now."""
-    verbs.refuse_in_maintenance(task.node, "deploy")
-    _check_deployable(task, arguments)
-
-
-def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Raise unless the node may be deployed again over its instance."""
-    node = task.node
-    verbs.refuse_in_maintenance(node, "rebuild")
-    if node.protected:
-        raise errors.NodeProtected(node=errors.name_of(node), action="rebuild")
-    _check_deployable(task, arguments)
-
-
-def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the node may be deployed now, or again over its instance."""
     node = task.node
     if arguments.configdrive:
         configdrive.check_size(node, arguments.configdrive)
@@ -80,7 +65,7 @@ def refusal(task: TaskManager) -> str | None:
     if task.node.provision_state != State.AVAILABLE:
         return None
     try:
-        _check_deployable(task, ProvisionArguments())
+        check(task, ProvisionArguments())
     except errors.Failure as exc:
         return secrets.brief(exc)
     return None
@@ -224,14 +209,11 @@ DEPLOY: Final = Phase(
 
 def check_undeploy(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the instance may be removed now."""
-    node = task.node
-    if node.protected:
-        raise errors.NodeProtected(node=errors.name_of(node), action="undeploy")
     try:
         task.driver.power.validate(task)
     except errors.Failure as exc:
         raise errors.InstanceDeployFailure(
-            reason=f"cannot tear down node {errors.name_of(node)}: {exc}"
+            reason=f"cannot tear down node {errors.name_of(task.node)}: {exc}"
         ) from exc
 
 

@@ -204,12 +204,6 @@ def abort(task: TaskManager, slot: Slot) -> None:
     """
     node, state = task.node, task.node.provision_state
     row = ABORTS[State(str(state))]
-    if state == State.SERVICEFAIL and node.maintenance:
-        name = errors.name_of(node)
-        raise errors.Conflict(
-            reason=f"cannot abort the service of node {name} in maintenance: end that first with "
-            f"baremetal node maintenance unset {name} (DELETE /v1/nodes/{name}/maintenance)",
-        )
     run = find_parked(open_runs(task))
     user_step = run.step if run is not None and not run.step.internal else None
     if user_step and run and not (user_step.abortable or run.state == Run.HELD):

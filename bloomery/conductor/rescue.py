@@ -11,7 +11,7 @@ from bloomery.conductor.phase import FlowFailure, Phase, Transition, ends_with
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.request import ProvisionArguments
-from bloomery.model.rules import agents, verbs
+from bloomery.model.rules import agents
 from bloomery.model.step import Run, internal_step
 
 RESCUE_STEP: Final = internal_step("rescue", "rescue")
@@ -22,7 +22,6 @@ _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 def check(task: TaskManager, arguments: ProvisionArguments, action: str = "rescue") -> None:
     """Raise unless the node may be rescued, or unrescued."""
     node = task.node
-    verbs.refuse_in_maintenance(node, action)
     try:
         task.driver.power.validate(task)
         task.driver.rescue.validate(task)

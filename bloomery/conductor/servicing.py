@@ -9,7 +9,6 @@ from bloomery.conductor import cleanup, steps
 from bloomery.conductor.phase import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.request import ProvisionArguments
-from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
 
@@ -19,7 +18,6 @@ _TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
 
 def check(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the node may be serviced now."""
-    verbs.refuse_in_maintenance(task.node, "service")
     task.driver.power.validate(task)
     task.driver.network.validate(task)
 

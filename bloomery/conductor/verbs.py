@@ -11,7 +11,7 @@ first.  The flow keeps the lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -122,15 +122,15 @@ TABLE: Final[dict[str, FlowVerb | Callable[[TaskManager, Slot], None]]] = {
         phase=enrollment.ADOPT, steps=lambda _task, _arguments: [enrollment.ADOPTION]
     ),
     "provide": FlowVerb(
-        phase=cleaning.CLEAN, check=cleaning.check_provide, begin=cleaning.begin_automatic,
-        steps=cleaning.automatic_steps, limit=_CLEAN_LIMIT,
+        phase=cleaning.CLEAN, begin=cleaning.begin_automatic, steps=cleaning.automatic_steps,
+        limit=_CLEAN_LIMIT,
     ),
     "clean": FlowVerb(
-        phase=cleaning.CLEAN, check=cleaning.check, begin=cleaning.begin,
-        steps=cleaning.manual_steps, limit=_CLEAN_LIMIT, target_state=State.MANAGEABLE,
+        phase=cleaning.CLEAN, begin=cleaning.begin, steps=cleaning.manual_steps,
+        limit=_CLEAN_LIMIT, target_state=State.MANAGEABLE,
     ),
     "deploy": _DEPLOY,
-    "rebuild": replace(_DEPLOY, check=deployments.check_rebuild),
+    "rebuild": _DEPLOY,
     "delete": FlowVerb(
         phase=deployments.UNDEPLOY, check=deployments.check_undeploy,
         steps=deployments.undeploy_steps, limit=_UNDEPLOY_LIMIT,
@@ -161,6 +161,7 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
     """
     event = states.VERBS[verb]
     purpose, row = _PURPOSES.get(event, event), TABLE[event]
+    conf = context.runtime.conf.conductor
     parsed = ProvisionArguments(**arguments)
     files: Sequence[RemoteFile] = ()
     results: Json = {}
@@ -169,6 +170,9 @@ def perform(context: Context, node_uuid: str, verb: str, arguments: Json) -> Non
         try:
             with tasks.order(context, node_uuid, purpose, late=late) as (task, slot):
                 rules.require_edge(task.node, verb)
+                rules.refuse_flagged(
+                    task.node, event, provides_in_maintenance=conf.allow_provisioning_in_maintenance
+                )
                 if not isinstance(row, FlowVerb):
                     return row(task, slot)
                 if files:

@@ -266,8 +266,7 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "console enable)"),
     Rule("protected", lambda s: s.node.protected and s.stays(State.ACTIVE, State.RESCUE),
          "it is protected: deleted and rebuild are refused{s.node.protected_reason: (%s)}",
-         "{s.action_by_state}; set protected to false before deleted or rebuild (baremetal node "
-         "unset --protected)"),
+         "{s.action_by_state}"),
     Rule("allocated",
          lambda s: s.stays(State.AVAILABLE) and s.node.instance_uuid and s.node.allocation_uuid,
          "allocation {fact} has reserved it for instance {s.node.instance_uuid}",
@@ -581,6 +580,13 @@ class NodeSituation:
             words = _ADVICE_IF_OFF
         if self.has_failed and (logs := node.driver_internal_info.get("agent_logs")):
             words += f"; the logs of its ramdisk are in {logs['file']} on {logs['host']}"
+        if node.protected and states.allows(state, "delete"):
+            words += (
+                "; set protected to false before deleted or rebuild (baremetal node unset "
+                "--protected)"
+            )
+        if node.retired and "provide" in words:
+            words += f"; before provide, {_END_OF_RETIREMENT}"
         if node.last_error is None or node.maintenance or self.has_failed:
             return words
         return (

@@ -95,12 +95,14 @@ def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
 def list_verbs(ctx: Context, node: Any) -> list[Json]:
     """Return each verb, and why the caller may not use it on the node now; ``node``: a row."""
     is_granted = policy.may(ctx, RULE, policy.node_target(node))
+    provides = ctx.services.conf.conductor.allow_provisioning_in_maintenance
     documents = []
     for verb in states.VERB_LIST:
         reason = None if is_granted else str(errors.Forbidden(rule=RULE))
         if is_granted:
             try:
                 _check_now(node, verb.target)
+                verbs.refuse_flagged(node, verb.event, provides_in_maintenance=provides)
             except errors.Failure as exc:  # in words that are alike for all verbs
                 reason = exc.obstacle.format(**exc.facts) or errors.brief(exc)
         documents.append({

@@ -19,19 +19,10 @@ from bloomery.api.views import pagination
 from bloomery.conductor import states
 from bloomery.model import webhook as model
 from bloomery.model.fields import UUID
-from bloomery.model.rules import nodes
+from bloomery.model.rules import nodes, verbs
 from bloomery.model.rules.patches import Patch
 from bloomery.model.webhook import Webhook
-from bloomery.operations import (
-    activity,
-    event_feed,
-    firmware,
-    fleet,
-    policy,
-    provision,
-    status,
-    webhooks,
-)
+from bloomery.operations import activity, event_feed, firmware, fleet, policy, status, webhooks
 
 Json = dict[str, Any]
 
@@ -111,6 +102,8 @@ def describe_caller(call: Call) -> Json:
 
 def describe_states(call: Call) -> Json:
     """List provision states, edges between them, verbs, orders of power, and words of problems."""
+    provides = call.context.services.conf.conductor.allow_provisioning_in_maintenance
+    refused = verbs.REFUSED_IN_MAINTENANCE | (set() if provides else {"provide"})
     return {
         "states": [
             {
@@ -132,7 +125,7 @@ def describe_states(call: Call) -> Json:
                 "target": verb.target,
                 "event": verb.event,
                 "from": verb.sources,
-                "in_maintenance": verb.target not in provision.DEPLOY_VERBS,
+                "in_maintenance": verb.event not in refused,
                 "purpose": verb.purpose,
                 "arguments": verb.arguments,
                 "loses_data": verb.loses_data,

@@ -107,7 +107,5 @@ def _begin(task: TaskManager, slot: Slot, event: str, note: Mapping[str, Any]) -
     verb = replace(verb, begin=begin_counted)
     if event == "clean":
         verb = replace(verb, steps=same_steps)
-    elif event == "provide":
-        verb = replace(verb, check=lambda *_: None)  # what a retired node is refused for
     arguments = ProvisionArguments(disable_ramdisk=bool(note.get("disable_ramdisk")))
     verbs.start_flow(task, slot, event, verb, arguments, ())

@@ -14,6 +14,11 @@ from bloomery.conductor.states import Power, State
 from bloomery.model.node import Node
 
 BOOT_MODES: Final = ("bios", "uefi")
+# events that fields of the node refuse, whoever asks
+REFUSED_IN_MAINTENANCE: Final = frozenset(
+    {"deploy", "rebuild", "clean", "service", "rescue", "unrescue"}
+)
+_PROTECTED_FROM: Final = {"rebuild": "rebuild", "delete": "undeploy"}
 
 
 # --------------------------------------------------------------------------------- provision
@@ -46,6 +51,27 @@ def refuse_in_maintenance(node: Node, verb: str) -> None:
     """Raise NodeInMaintenance with the event's name, as ``active`` is no verb."""
     if node.maintenance:
         raise errors.NodeInMaintenance(node=errors.name_of(node), action=states.VERBS[verb])
+
+
+def refuse_flagged(node: Node, event: str, *, provides_in_maintenance: bool) -> None:
+    """Raise if maintenance, protection or retirement of the node refuses a verb of this event.
+
+    ``provides_in_maintenance``: [conductor]allow_provisioning_in_maintenance.  Raises
+    NodeInMaintenance, NodeProtected, NodeIsRetired, and Conflict for an abort.
+    """
+    name = errors.name_of(node)
+    refused = event in REFUSED_IN_MAINTENANCE
+    if node.maintenance and (refused or (event == "provide" and not provides_in_maintenance)):
+        raise errors.NodeInMaintenance(node=name, action=event)
+    if node.maintenance and (node.provision_state, event) == (State.SERVICEFAIL, "abort"):
+        raise errors.Conflict(
+            reason=f"cannot abort the service of node {name} in maintenance: end that first with "
+            f"baremetal node maintenance unset {name} (DELETE /v1/nodes/{name}/maintenance)",
+        )
+    if node.protected and event in _PROTECTED_FROM:
+        raise errors.NodeProtected(node=name, action=_PROTECTED_FROM[event])
+    if node.retired and event == "provide":
+        raise errors.NodeIsRetired(node=name, action=event)
 
 
 def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:

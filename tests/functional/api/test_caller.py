@@ -65,7 +65,7 @@ def test_states_are_told_without_a_login(site) -> None:
     assert "available" in verbs["deploy"]["from"]
     assert (verbs["undeploy"]["loses_data"], verbs["service"]["loses_data"]) == (True, False)
     assert [verb for verb, row in verbs.items() if not row["in_maintenance"]] == [
-        "deploy", "rebuild",
+        "clean", "deploy", "rebuild", "rescue", "unrescue", "service",
     ]  # fmt: skip
     assert [name for name, row in verbs.items() if "runbook" in row["arguments"]] == [
         "clean", "service",

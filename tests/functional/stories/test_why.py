@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from bloomery.conductor.periodics import power_sync
+from bloomery.conductor.states import VERB_LIST, State, verbs_before
 from tests.kit.machines.bmc import UNREACHABLE, FakeBmc
 from tests.kit.waiting import wait_for
 
@@ -191,3 +193,49 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
 
 def test_node_that_nobody_knows(stage):
     assert stage.api.get("/ext/v1/nodes/nobody/why").status == 404
+
+
+@pytest.mark.parametrize(
+    ("flags", "conductor"),
+    [
+        ({}, {}),
+        ({"maintenance": True}, {}),
+        ({"maintenance": True}, {"allow_provisioning_in_maintenance": False}),
+        ({"protected": True}, {}),
+        ({"retired": True}, {}),
+        ({"protected": True, "retired": True, "maintenance": True}, {}),
+    ],
+)
+def test_the_verbs_that_why_allows_are_those_that_the_conductor_takes(
+    make_stage, flags, conductor
+) -> None:
+    stage = make_stage(check_provision_state_interval=0, workers_pool_size=300, **conductor)
+    step = {"interface": "vendor", "step": "log_passthrough"}
+    more = {
+        "clean": {"clean_steps": [step]}, "service": {"service_steps": [step]},
+        "rescue": {"rescue_password": "secret"},
+    }  # fmt: skip
+    in_maintenance = {
+        each["verb"] for each in stage.api.get("/ext/v1/states").json["verbs"]
+        if each["in_maintenance"]
+    }  # fmt: skip
+    ways_out = {"maintenance unset", "unset --protected", "unset --retired"}
+    for state in State:
+        node = None
+        for verb in VERB_LIST:
+            if node is None:  # the one before was moved
+                node = stage.enrol()
+                stage.site.set(node, provision_state=state, **flags)
+            why = stage.why(node)
+            row = next(each for each in why["verbs"] if each["verb"] == verb.name)
+            is_named = re.search(rf"baremetal node {verb.name}\b", why["next_action"])
+            is_later = verbs_before(state, verb.target) and not flags.get("retired")
+            if is_named and not (row["allowed"] or is_later):
+                assert any(each in why["next_action"] for each in ways_out), (state, why)
+            answer = stage.try_to(node, verb.target, **more.get(verb.target, {}))
+            assert row["allowed"] == (answer.status == 202), (state, row, answer.body)
+            assert row["allowed"] or row["reason"] in answer.said
+            if row["allowed"]:
+                assert verb.name in in_maintenance or not flags.get("maintenance")
+                stage.wait_until_free(node)
+                node = None
