@@ -369,7 +369,7 @@ VERB_LIST: Final[tuple[Verb, ...]] = (
     Verb("unrescue", "unrescue", "The rescue ends, and the machine boots its own system again."),
     Verb("service", "service",
          "The chosen steps run on the machine in use, which they may restart.",
-         ("service_steps", "runbook")),
+         ("service_steps", "runbook"), "Service steps may change volumes, and erase disks."),
     Verb("unhold", "unhold", "The steps on hold go on."),
     Verb("abort", "abort", "The flow that waits or is on hold ends where it is."),
 )  # fmt: skip

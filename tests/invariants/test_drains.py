@@ -141,6 +141,8 @@ def test_the_body_names_the_machine_and_what_comes(site: Site) -> None:
         ({"image": NEW, "key": "boot_iso"}, ["rebuild"], [False]),
         ({"power": "off"}, ["power off"], [False]),
         ({"hardware": {"bios": {"settings": {"Turbo": "on"}}}}, ["service"], [False]),
+        ({"hardware": {"extra_steps": [{"interface": "raid", "step": "delete_configuration"}]}},
+         ["service"], [True]),
         ({"image": NEW, "image_update_policy": "replace", "replace_order": "delete_first"},
          ["replace"], [True]),
         ({"image": NEW, "image_update_policy": "replace"}, ["delete"], [True]),

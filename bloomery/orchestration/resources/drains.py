@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from bloomery.orchestration.resources import base, signals, stepwise
+from bloomery.orchestration.resources import base, instance_hardware, signals, step_run, stepwise
 from bloomery.orchestration.resources.instance_info import writes_disk
 from bloomery.orchestration.resources.instance_schema import CONTINUE
 from bloomery.orchestration.resources.machines import Json
@@ -31,6 +31,7 @@ DRAIN: Final = "drain"  # the property, its step, its key in data and in signals
 CLEAR, ABORT = "clear", "abort"  # signals
 CALLED, ACCEPTED, PAUSED = "called", "accepted", "paused"  # of a drain that waits
 LOSES_DATA: Final = ("replace", "delete")  # always, of what may come
+HARDWARE_RUNS: Final = ("rebuild", "service")  # the sections of hardware that are due
 TYPE: Final = "drain.requested"
 MOST_REST_S: Final = 60.0  # between two calls of a webhook that fails
 POLL_S: Final = 1.0  # while the webhook is called
@@ -112,7 +113,11 @@ class Drained(stepwise.OnNode, signals.Signalled):
         progress, context = self.record.data[DRAIN], self.context
         node_uuid, node_name, instance_name = progress["node"]
         comes = progress["comes"]
-        loses_data = writes_disk(self.properties) if comes == "rebuild" else comes in LOSES_DATA
+        due = self.record.data.get(instance_hardware.DUE, ()) if comes in HARDWARE_RUNS else ()
+        loses_data = (
+            comes in LOSES_DATA or (comes == "rebuild" and writes_disk(self.properties))
+            or step_run.loses_data(self.properties["hardware"] or {}, due)
+        )  # fmt: skip
         return {
             "type": TYPE,
             "timestamp": _time(progress["began_at"]),

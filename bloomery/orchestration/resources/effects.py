@@ -17,7 +17,7 @@ class Impact(StrEnum):
     """How much an update in place disturbs the machine."""
 
     PATCH = "patch"  # fields change; the machine goes on as it is
-    SERVICE = "service"  # its power changes, or steps run on it; its disks keep their data
+    SERVICE = "service"  # its power changes, or steps run on it
     REBUILD = "rebuild"  # it is rebuilt; unless it boots an ISO, its root disk is written
 
 

@@ -15,6 +15,7 @@ section orders nothing, because the plan has shown the updates of this catalogue
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from bloomery.conductor.states import State
@@ -111,9 +112,13 @@ def effect_of(
     spares_machine = components == {"bmc"} and {CATALOGUE, "firmware"}.issuperset(sections)
     restarts = "its BMC restarts" if spares_machine else "the machine may restart"
     verbs = ("service", "power off") if power == "off" else ("service",)
+    loses_data = step_run.loses_data(stated, sections)
+    notes = [step_run.LOSES_DATA] * loses_data
+    notes += [step_run.RUNBOOK_UNREAD] * ("runbook" in sections)
     return Effect(
         impact=Impact.SERVICE, verbs=verbs, certain=bool(updates) or [*sections] != [CATALOGUE],
-        reason=f"service for hardware ({', '.join(sections)}): {restarts}",
+        loses_data=loses_data,
+        reason="; ".join([f"service for hardware ({', '.join(sections)}): {restarts}", *notes]),
     )  # fmt: skip
 
 
@@ -148,7 +153,7 @@ def current_effect(
     sections = [name for name in due if updates or name != CATALOGUE]
     foreseen = effect_of(stated, sections, power, updates)
     whole = f"{foreseen.reason}; {reason}" if foreseen.reason else reason
-    return Effect(impact=foreseen.impact, verbs=foreseen.verbs, reason=whole)
+    return replace(foreseen, certain=True, reason=whole)
 
 
 def differences(instance: OnNode, stated: Mapping[str, Any]) -> Iterator[drift.Difference]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery.orchestration.properties.schema import OnChange, changes_of
-from bloomery.orchestration.resources import instance_hardware, instance_schema
+from bloomery.orchestration.resources import instance_hardware, instance_schema, step_run
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact, Need
 from bloomery.orchestration.resources.machines import Json
 
@@ -67,7 +67,8 @@ def effect_of_repair(
     writes = writes_disk(properties)
     return Effect(
         impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties, sections)),
-        loses_data=writes, certain=False, resource_class=_class_of(properties),
+        loses_data=writes or _erases(properties, sections), certain=False,
+        resource_class=_class_of(properties),
         reason=f"it {'is written' if writes else 'boots its ISO'} anew if it is not active",
     )  # fmt: skip
 
@@ -103,13 +104,14 @@ def effect_of_update(
         stated = after.get("hardware")
         sections = instance_hardware.changed_sections(before.get("hardware"), stated)
     if OnChange.REBUILD in done:
-        writes = writes_disk(after)
+        writes, erases = writes_disk(after), _erases(after, sections)
+        reason = "the machine is written anew: what is on its root disk is lost"
+        if not writes:
+            end = f"; {step_run.LOSES_DATA}" if erases else ": no disk is written"
+            reason = f"the machine boots its ISO anew{end}"
         effect = Effect(
             impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after, sections)),
-            loses_data=writes,
-            resource_class=_class_of(after),
-            reason="the machine is written anew: what is on its root disk is lost" if writes
-            else "the machine boots its ISO anew: no disk is written",
+            loses_data=writes or erases, resource_class=_class_of(after), reason=reason,
         )  # fmt: skip
         return with_drain(effect, after)
     if sections:
@@ -123,6 +125,10 @@ def effect_of_update(
         )  # fmt: skip
         return with_drain(effect, after)
     return NO_EFFECT
+
+
+def _erases(properties: Mapping[str, Any], sections: Collection[str]) -> bool:
+    return step_run.loses_data(properties.get("hardware") or {}, sections)
 
 
 def _after_writing(properties: Mapping[str, Any], sections: Collection[str]) -> tuple[str, ...]:

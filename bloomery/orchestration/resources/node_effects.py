@@ -103,7 +103,8 @@ def _name_of(node: Json) -> str:
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     inspects = properties["inspect"] != "none"
-    return _effect(State.ENROLL, target_of(properties), inspects, unapplied({}, properties))
+    sections = unapplied({}, properties)
+    return _effect(State.ENROLL, target_of(properties), inspects, sections, properties)
 
 
 def effect_of_update(
@@ -115,7 +116,7 @@ def effect_of_update(
     sections = unapplied(applied, after)
     was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
     inspects = after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
-    effect = _effect(state, target_of(after), inspects, sections)
+    effect = _effect(state, target_of(after), inspects, sections, after)
     may_be_applied = state != State.ENROLL and not all(applied.get(each) for each in sections)
     ident = str(after.get("name") or "(its name is made)")
     if reason := destruction_refusal(ident, after, sections):
@@ -138,11 +139,13 @@ def current_effect(
         return Effect(is_refused=True, reason=reason)
     inspects = not data.get("inspected") or inspects_anew(after, names)
     inspects = inspects and after["inspect"] != "none" and is_free(node)
-    effect = _effect(node["provision_state"], target_of(after), inspects, sections)
+    effect = _effect(node["provision_state"], target_of(after), inspects, sections, after)
     return replace(effect, certain=not is_moving)
 
 
-def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) -> Effect:
+def _effect(
+    state: str, target: str, inspects: bool, sections: Sequence[str], after: Mapping[str, Any]
+) -> Effect:
     verbs: list[str] = []
     pending = {"inspects": inspects, "configures": bool(sections)}
     while (verb := next_verb(state, target, **pending)) is not None:
@@ -151,7 +154,8 @@ def _effect(state: str, target: str, inspects: bool, sections: Sequence[str]) ->
         pending |= {"inspect": {"inspects": False}, "clean": {"configures": False}}.get(verb, {})
     impact = Impact.SERVICE if {"inspect", "clean", "provide"}.intersection(verbs) else Impact.PATCH
     reasons = [f"the node goes through {', '.join(verbs)}"] if verbs else []
-    loses_data = "raid" in sections and "clean" in verbs
+    stated = after.get(CONFIGURATION) or {}
+    loses_data = "clean" in verbs and step_run.loses_data(stated, sections)
     if loses_data:
         reasons.append(step_run.LOSES_DATA)
     return Effect(

@@ -47,6 +47,8 @@ RUNNING_STATES: Final = {
 }
 RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
 LOSES_DATA: Final = "what is on its disks is lost"
+RUNBOOK_UNREAD: Final = "the plan does not tell whether its runbook erases disks"
+_ERASING: Final = ("erase_devices", "burnin_disk")  # names of steps begin so
 RESET: Final = "resets"  # the delete resets the applied sections
 DEPLOYED_SECTIONS: Final = "taken"  # sections whose steps a deployment runs
 AVAILABLE_FOR_CLEAN: Final = (State.AVAILABLE, CLEAN)  # an available node refuses manual cleaning
@@ -192,8 +194,10 @@ class RunbookExecution(StepRun):
             Type.STRING, "The OS::Ironic::Instance on the node, instead of node.", drift=UNSEEN,
             plans=Plans.NODE
         ),
-        "runbook": updatable(Type.STRING, RUN, UNSEEN, "UUID or name of the runbook."),
-        "steps": STEPS,
+        "runbook": updatable(
+            Type.STRING, RUN, UNSEEN, "UUID or name of the runbook.", plans=Plans.MACHINE
+        ),
+        "steps": replace(STEPS, plans=Plans.MACHINE),
         "mode": updatable(
             Type.STRING, RUN, UNSEEN, "service: for an active node; clean: for a manageable node.",
             default=SERVICE, plans=Plans.VERBS,
@@ -221,17 +225,17 @@ class RunbookExecution(StepRun):
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        return _effect_of_run(properties["mode"], runs=runs_on(properties, Action.CREATE))
+        return _effect_of_run(properties, Action.CREATE)
 
     @classmethod
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
-        return _effect_of_run(after["mode"], runs=runs_on(after, Action.UPDATE))
+        return _effect_of_run(after, Action.UPDATE)
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
-        return _effect_of_run(properties["mode"], runs=runs_on(properties, Action.DELETE))
+        return _effect_of_run(properties, Action.DELETE)
 
     def mode(self) -> str:
         return str(self.properties["mode"])
@@ -504,11 +508,28 @@ def runs_on(properties: Mapping[str, Any], action: Action) -> bool:
     return action in (properties["run_on"] or ())
 
 
-def _effect_of_run(mode: str, *, runs: bool) -> Effect:
-    if not runs:
+def _effect_of_run(properties: Mapping[str, Any], action: Action) -> Effect:
+    if not runs_on(properties, action):
         return NO_EFFECT
-    reason = f"steps run on the machine ({mode})"
-    return Effect(impact=Impact.SERVICE, verbs=(mode,), reason=reason)
+    mode, loses_data = properties["mode"], loses_data_by(properties.get("steps"))
+    notes = [LOSES_DATA] * loses_data + [RUNBOOK_UNREAD] * bool(properties.get("runbook"))
+    reason = "; ".join([f"steps run on the machine ({mode})", *notes])
+    return Effect(impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason)
+
+
+def loses_data_by(user_steps: Any) -> bool:
+    """Tell whether steps change volumes or erase disks, as far as their names tell."""
+    return isinstance(user_steps, Sequence) and any(
+        isinstance(each, Mapping)
+        and (each.get("interface") == "raid" or str(each.get("step")).startswith(_ERASING))
+        for each in user_steps
+    )
+
+
+def loses_data(stated: Mapping[str, Any], sections: Collection[str]) -> bool:
+    """Tell whether these sections change volumes or erase disks."""
+    by_steps = "extra_steps" in sections and loses_data_by(stated.get("extra_steps"))
+    return "raid" in sections or by_steps
 
 
 def changed_sections(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -523,14 +544,17 @@ def _mode_of(properties: Mapping[str, Any]) -> str:
 def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) -> Effect:
     if not sections:
         return NO_EFFECT
+    loses, mode = loses_data(properties, sections), _mode_of(properties)
     if properties["apply_when"] == DEPLOY:
-        return Effect(reason=f"{', '.join(sections)}: with the next deployment of the machine")
-    mode, loses_data = _mode_of(properties), "raid" in sections
+        then = f", and {LOSES_DATA} then" if loses else ""
+        return Effect(
+            reason=f"{', '.join(sections)}: with the next deployment of the machine{then}"
+        )
     reason = f"{', '.join(sections)} of the machine: configured ({mode})"
-    if loses_data:
+    if loses:
         reason += f"; {LOSES_DATA}"
     return Effect(
-        impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason,
+        impact=Impact.SERVICE, verbs=(mode,), loses_data=loses, reason=reason,
         certain=[*sections] != [CATALOGUE],  # the machine may have its versions
     )  # fmt: skip
 

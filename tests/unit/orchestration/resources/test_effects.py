@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.orchestration.resources import instance_info
 from bloomery.orchestration.resources.effects import NO_EFFECT, Impact
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
@@ -142,3 +143,63 @@ def test_maintenance_refuses_what_would_write_clean_or_service_a_node(verbs, ref
     )
     assert reason_to_refuse(node, verbs) == (because.format(refused) if refused else "")
     assert reason_to_refuse({**node, "maintenance": False}, verbs) == ""
+
+
+WIPE = {"interface": "deploy", "step": "erase_devices"}
+VOLUMES = {"interface": "raid", "step": "delete_configuration"}
+ASSET_TAG = {"interface": "vendor", "step": "send_raw"}
+BURN_IN = {"interface": "deploy", "step": "burnin_disk"}
+
+
+def of_node(steps):
+    before = {**configured(extra_steps=[ASSET_TAG | {"args": {"n": 1}}])}
+    return Node.effect_of_update(before, configured(extra_steps=steps), {"hardware_configuration"})
+
+
+def of_configuration(steps, apply_when="service"):
+    return HardwareConfiguration.effect_of_create(
+        {**CONFIG, "bios": None, "extra_steps": steps, "apply_when": apply_when}
+    )
+
+
+def of_run(steps, **more):
+    properties = {"mode": "clean", "run_on": ["CREATE"], "steps": steps} | more
+    return RunbookExecution.effect_of_create(properties)
+
+
+def of_instance(steps):
+    after = {"hardware": {"extra_steps": steps}, "power": "on"}
+    return instance_info.effect_of_update({}, after, {"hardware"})
+
+
+def of_iso(steps):
+    after = {"hardware": {"extra_steps": steps}, "image": {"boot_iso": "http://a"}}
+    after |= {"image_update_policy": "rebuild", "user_data_update_policy": "ignore"}
+    return instance_info.effect_of_update({}, after, {"hardware", "image"})
+
+
+@pytest.mark.parametrize("effect_of", [of_node, of_configuration, of_run, of_instance, of_iso])
+@pytest.mark.parametrize(
+    ("steps", "loses_data"),
+    [([ASSET_TAG], False), ([WIPE], True), ([ASSET_TAG, VOLUMES], True), ([BURN_IN], True)],
+    ids=["none", "erase_devices", "raid", "burnin_disk"],
+)
+def test_steps_that_erase_disks_or_change_volumes_lose_data(effect_of, steps, loses_data):
+    effect = effect_of(steps)
+    assert effect.verbs
+    assert (effect.loses_data, "what is on its disks is lost" in effect.reason) == (
+        loses_data, loses_data,
+    )  # fmt: skip
+
+
+def test_what_is_left_to_a_deployment_says_what_is_lost_then():
+    effect = of_configuration([VOLUMES], apply_when="deploy")
+    assert (effect.verbs, effect.loses_data) == ((), False)
+    assert effect.reason.endswith(", and what is on its disks is lost then")
+
+
+def test_of_the_steps_of_a_runbook_a_plan_says_that_it_does_not_know_them():
+    unread = "the plan does not tell whether its runbook erases disks"
+    assert unread in of_run(None, runbook="wash").reason
+    after = {"hardware": {"runbook": "wash"}, "power": "on"}
+    assert unread in instance_info.effect_of_update({}, after, {"hardware"}).reason
