@@ -276,6 +276,8 @@ class Instance(drains.Drained):
             is_ours = False
         if effect.verbs == ("deleted",) and not is_ours:
             return NO_EFFECT
+        if effect.verbs == ("deleted",):
+            effect = teardown.effect_of_release(self, effect, node)
         drained = is_ours and node["provision_state"] in drains.DRAINED
         if effect.verbs == ("deleted",) and not drained:
             effect = replace(effect, reason="")  # of its drain

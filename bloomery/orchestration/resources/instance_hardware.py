@@ -134,7 +134,7 @@ def current_effect(
         reason, is_refused = "its failed service is ended", bool(node["maintenance"])
         if is_refused:
             reason += "; abort is refused while its node is in maintenance"
-        verbs = ("abort",)
+        verbs = ("abort", *(each for each in effect.verbs if each.startswith("power ")))
         return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason, certain=not is_refused)
     stated, power = properties.get("hardware") or {}, properties.get("power")
     if CATALOGUE not in due:

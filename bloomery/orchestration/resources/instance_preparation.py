@@ -77,12 +77,17 @@ def _hardware(instance: OnNode) -> list[step_run.HardwareConfiguration]:
 
 def bring_back(instance: OnNode, node: Json) -> str | None:
     """Return the step that makes a prepared node available again, or None."""
-    state, last = node["provision_state"], instance.record.data.get(BEFORE)
+    state = node["provision_state"]
     if state == State.MANAGEABLE:
         return _order_before(instance, node, "provide", then="release")
-    if state == State.CLEANFAIL and last == "clean":
+    if state == State.CLEANFAIL and is_cleaned_before(instance):
         return _order_before(instance, node, "manage", then="release")
     return None
+
+
+def is_cleaned_before(instance: OnNode) -> bool:
+    """Tell whether runbook_before is the last that was ordered."""
+    return instance.record.data.get(BEFORE) == "clean"
 
 
 def next_verb(state: str, last: str | None, *, cleans: bool) -> str | None:

@@ -283,6 +283,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     ),
     "protected": updatable(
         Type.BOOLEAN, PATCH, OWN, "Whether the node is protected; false unprotects the node.",
+        plans=Plans.MACHINE,
     ),
     "tags": updatable(Type.LIST, PATCH, FIELD, "Tags of the instance.", schema=_STRING),
     "extra": updatable(Type.MAP, PATCH, FIELD, "Arbitrary metadata of the instance."),

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor.states import UNSTABLE_STATES, Power, State
+from bloomery.conductor import states
+from bloomery.conductor.states import HOLD_STATES, UNSTABLE_STATES, Power, State
 from bloomery.orchestration.properties.schema import OnChange
 from bloomery.orchestration.resources import (
     allocation,
@@ -246,9 +247,13 @@ def effect_of_renew(
         reason = effect.reason if rebuilds else f"{label} is in {state}: {anew}"
         reason = "a rebuild is ordered" if is_ordered else reason
         verbs = (*(("abort",) if state == State.SERVICEFAIL else ()), *written.verbs)
-        return replace(written, verbs=verbs, certain=True, reason=reason)
+        written = replace(written, verbs=verbs, certain=True, reason=reason)
+        is_allowed = states.allows(state, "rebuild") or state == State.SERVICEFAIL
+        return written if is_allowed else _refused(written, label, state)
     target = POWER[properties["power"]]
     serves = state in (State.ACTIVE, State.SERVICEFAIL)
+    if sections and not serves:
+        return _refused(effect, label, state)
     if not serves or OnChange.POWER in instance_info.changes(properties, names):
         return effect
     if node["power_state"] != target:
@@ -257,6 +262,14 @@ def effect_of_renew(
         return Effect(impact=Impact.SERVICE, verbs=verbs, reason=reason)
     written = replace(NO_EFFECT, reason=f"{label} is {state}: nothing on it is written")
     return written if effect.verbs else effect
+
+
+def _refused(effect: Effect, label: str, state: str) -> Effect:
+    """Return the effect on a node whose state refuses the first verb, if it does not pass."""
+    if state in UNSTABLE_STATES | HOLD_STATES:
+        return replace(effect, certain=False, reason=f"{label} is {state}")
+    reason = f"cannot {effect.verbs[0]} {label}: it is {state}"
+    return Effect(is_refused=True, certain=effect.certain, reason=reason)
 
 
 def reason_to_replace(instance: OnNode, node: Json) -> str:

@@ -6,6 +6,7 @@ release [<-> drain, order_before] -> undeploy -> undeployed [-> cleaned] -> free
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Final
 
 from bloomery import errors
@@ -20,6 +21,7 @@ from bloomery.orchestration.resources import (
     stepwise,
 )
 from bloomery.orchestration.resources.drains import Drained
+from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machine_orders import QUARANTINED
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
@@ -81,6 +83,20 @@ def release(instance: Drained) -> stepwise.Following:
     instance.note_move(node)
     soft = teardown.get("secure_power_off") == "soft"
     return "shut_down" if soft and node["power_state"] == Power.ON else "undeploy"
+
+
+def effect_of_release(instance: OnNode, effect: Effect, node: Json) -> Effect:
+    """Return the effect of a deletion on the node as it is; ``release`` decides likewise."""
+    state, label = node["provision_state"], f"node {node['name'] or node['uuid']}"
+    if state in UNDEPLOYABLE or state == State.DEPLOYHOLD:
+        return effect
+    if state not in (State.AVAILABLE, State.MANAGEABLE, State.CLEANFAIL):
+        return replace(effect, certain=False, reason=f"{label} is {state}")
+    verbs: tuple[str, ...] = ("provide",) if state == State.MANAGEABLE else ()
+    if state == State.CLEANFAIL and instance_preparation.is_cleaned_before(instance):
+        verbs = ("manage", "provide")
+    reason = f"{label} is {state}: nothing was deployed on it"
+    return replace(effect, verbs=verbs, loses_data=False, reason=reason)
 
 
 def shut_down(instance: OnNode) -> str | None:

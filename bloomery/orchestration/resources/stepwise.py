@@ -42,6 +42,7 @@ OUTCOME_UNKNOWN: Final = (
     "[conductor]step_flows_max_entries); update the stack to run them anew"
 )
 REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
+PROTECTED_FROM: Final = frozenset({"rebuild", "deleted"})
 HOLD_STATES: Final = frozenset({State.CLEANHOLD, State.SERVICEHOLD})
 UNFINISHED: Final = (Again, WaitForCall, Hold)
 UNTIL: Final = "until"  # when the current step times out, in seconds since the epoch
@@ -290,10 +291,12 @@ class OnNode(Stepwise):
     def current_effect(
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
-        """Return an effect that is not certain where the node's maintenance refuses its verbs."""
+        """Return an effect that is not certain where a field of the node refuses its verbs."""
         if not effect.verbs or self.record.physical_id is None:
             return effect
-        reason = reason_to_refuse(self.get_node(), effect.verbs)
+        values = self.properties if properties is None else properties
+        unprotects = values.get("protected") is False
+        reason = reason_to_refuse(self.get_node(), effect.verbs, unprotects=unprotects)
         return replace(effect, certain=False, reason=reason) if reason else effect
 
     def console_url(self) -> str | None:
@@ -377,17 +380,28 @@ class OnNode(Stepwise):
                 raise
 
 
-def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
-    """Return why a node in maintenance refuses the first of the verbs, or ""."""
-    refused = next((verb for verb in verbs if verb in REFUSED_IN_MAINTENANCE), None)
-    if refused is None or not node["maintenance"]:
-        return ""
-    because = f" ({node['maintenance_reason']})" if node.get("maintenance_reason") else ""
+def reason_to_refuse(
+    node: Mapping[str, Any], verbs: Collection[str], *, unprotects: bool = False
+) -> str:
+    """Return why a node that is in maintenance, or protected, refuses one of the verbs, or "".
+
+    ``unprotects``: the resource ends the protection first.
+    """
     name = node["name"] or node["uuid"]
-    return (
-        f"node {name} is in maintenance{because}: {refused} is refused until that ends "
-        f"(baremetal node maintenance unset {name})"
-    )
+    rows = [
+        ("maintenance", "in maintenance", REFUSED_IN_MAINTENANCE, "maintenance unset"),
+        ("protected", "protected", () if unprotects else PROTECTED_FROM, "unset --protected"),
+    ]
+    for flag, state, refuses, way_out in rows:
+        refused = next((verb for verb in verbs if verb in refuses), None)
+        if refused is None or not node[flag]:
+            continue
+        because = f" ({node[f'{flag}_reason']})" if node.get(f"{flag}_reason") else ""
+        return (
+            f"node {name} is {state}{because}: {refused} is refused until that ends "
+            f"(baremetal node {way_out} {name})"
+        )
+    return ""
 
 
 def value_or_none(read: Callable[[], Any]) -> Any:

@@ -130,7 +130,7 @@ def test_live_properties_are_those_that_a_machine_tells(kind: type[Resource]) ->
 def test_columns_of_plans_are_those_of_kinds() -> None:
     assert Instance.node_properties == ("node",)
     assert Instance.machine_properties == {
-        "selector", "image", "traits", "deploy_steps", "custom_deploy",
+        "selector", "image", "traits", "deploy_steps", "custom_deploy", "protected",
     }  # fmt: skip
     assert Node.machine_properties == {"name", "driver", "resource_class"}
     schema = Node.properties_schema

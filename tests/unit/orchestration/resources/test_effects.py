@@ -136,13 +136,28 @@ def test_only_what_is_to_be_reset_is_at_the_end():
     ],
 )
 def test_maintenance_refuses_what_would_write_clean_or_service_a_node(verbs, refused):
-    node = {"uuid": "u", "name": "n", "maintenance": True, "maintenance_reason": "smoke"}
+    node = {"uuid": "u", "name": "n", "maintenance": True, "maintenance_reason": "smoke",
+            "protected": False}  # fmt: skip
     because = (
         "node n is in maintenance (smoke): {} is refused until that ends "
         "(baremetal node maintenance unset n)"
     )
     assert reason_to_refuse(node, verbs) == (because.format(refused) if refused else "")
     assert reason_to_refuse({**node, "maintenance": False}, verbs) == ""
+
+
+@pytest.mark.parametrize(
+    ("verbs", "refused"),
+    [(("abort", "rebuild"), "rebuild"), (("deleted",), "deleted"), (("service",), "")],
+)
+def test_protection_refuses_what_takes_the_system_away_unless_it_ends_first(verbs, refused):
+    node = {"uuid": "u", "name": "n", "maintenance": False, "protected": True}
+    because = (
+        f"node n is protected: {refused} is refused until that ends "
+        "(baremetal node unset --protected n)"
+    )
+    assert reason_to_refuse(node, verbs) == (because if refused else "")
+    assert reason_to_refuse(node, verbs, unprotects=True) == ""
 
 
 WIPE = {"interface": "deploy", "step": "erase_devices"}
