@@ -28,7 +28,7 @@ _POLL_S = 0.2
 _RETRY_S = 0.5  # of an outage
 _FIELDS = (
     "uuid,name,provision_state,power_state,target_power_state,last_error,reservation,deploy_step,"
-    "clean_step"
+    "clean_step,retired"
 )
 _STYLES = {"active": "bold green", "available": "cyan", "manageable": "blue", "enroll": "dim"}
 
@@ -226,7 +226,8 @@ def _table(nodes: dict[str, dict[str, Any]]) -> rich.table.Table:
 
 def _has_arrived(node: dict[str, Any], state: str, field: str) -> bool:
     is_switching = field == "power_state" and node["target_power_state"] is not None
-    return node[field] == state and node["reservation"] is None and not is_switching
+    ends = [state, "manageable"] if state == "available" and node["retired"] else [state]
+    return node[field] in ends and node["reservation"] is None and not is_switching
 
 
 def _has_failed(node: dict[str, Any], state: str, field: str) -> bool:

@@ -320,7 +320,7 @@ def manage(find: Find, nodes: tuple[str, ...], watching: Watching) -> None:
 
 
 def _add_cleaning(name: str, target: str, question: str, summary: str) -> None:
-    """Add a command that asks first, and ends in available; cleaning erases disks."""
+    """Add a command that asks first, and ends in available; cleaning may erase disks."""
 
     @node.command(name, help=summary)
     @NODES
@@ -442,7 +442,7 @@ def maintenance(
 def retire(
     find: Find, nodes: tuple[str, ...], reason: str | None, undo: bool, as_json: bool
 ) -> None:
-    """Retire nodes: when they are freed, they do not become available again."""
+    """Retire nodes: no allocation takes them, and after a cleaning they are manageable."""
     if undo and reason is not None:
         raise click.UsageError("--reason is for a retirement, not for its end")
     patch: list[Json] = [{"op": "replace", "path": "/retired", "value": not undo}]

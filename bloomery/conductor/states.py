@@ -349,7 +349,9 @@ VERB_LIST: Final[tuple[Verb, ...]] = (
     Verb("inspect", "inspect", "The processors, memory, disks and ports of the machine are read."),
     Verb("adopt", "adopt",
          "The machine becomes active with the system that it runs. Nothing is written to it."),
-    Verb("provide", "provide", "The machine is cleaned, and becomes available to deployments.",
+    Verb("provide", "provide",
+         "The machine is cleaned, unless automated cleaning is off, and becomes available to "
+         "deployments.",
          loss="Automated cleaning may erase all disks of the machine."),
     Verb("clean", "clean",
          "The chosen steps run one after the other. The machine is manageable again afterwards.",
@@ -361,7 +363,8 @@ VERB_LIST: Final[tuple[Verb, ...]] = (
          ("configdrive", "deploy_steps"),
          "An image is written anew: the data on the root disk is lost. A boot ISO writes no disk."),
     Verb("undeploy", "deleted",
-         "The instance ends. The machine is cleaned, and becomes available again.",
+         "The instance ends. The machine is cleaned, unless automated cleaning is off, and becomes "
+         "available again. A retired one that was cleaned becomes manageable.",
          loss="The machine is undeployed. Cleaning may erase all its disks."),
     Verb("rescue", "rescue",
          "The machine boots a rescue system in memory, with a login by the password given here.",

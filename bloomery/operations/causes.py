@@ -285,10 +285,14 @@ OF_NODE: Final[tuple[Rule[NodeSituation], ...]] = (
          "it is retired: it will not become available{s.node.retired_reason: (%s)}",
          "delete the node (baremetal node delete), or " + _END_OF_RETIREMENT + ", and ask for "
          "provide (baremetal node provide)"),
-    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE) and s.is_cleaned,
          "it is retired: it will not become available{s.node.retired_reason: (%s)}",
-         "{s.action_by_state}; after deleted (baremetal node undeploy) it is cleaned and stays "
+         "{s.action_by_state}; after deleted (baremetal node undeploy) it is cleaned and "
          "manageable"),
+    Rule("retired", lambda s: s.node.retired and s.stays(State.ACTIVE),
+         "it is retired: no allocation takes it{s.node.retired_reason: (%s)}",
+         "{s.action_by_state}; after deleted (baremetal node undeploy) it is available, not "
+         "cleaned"),
     Rule("deploy_refused", lambda s: s.deploy_refusal is not None,
          "{s.in_state}, and a deployment would be refused: {s.deploy_refusal}",
          "set what is named (baremetal node set), and ask again: bloomery node deploy --check"),
@@ -558,6 +562,12 @@ class NodeSituation:
     def off(self) -> str:
         is_off = self.stays(State.ACTIVE) and self.node.power_state == states.Power.OFF
         return ", and is powered off" if is_off else ""
+
+    @property
+    def is_cleaned(self) -> bool:
+        """Whether automated cleaning is on for the node."""
+        own = self.node.automated_clean
+        return self.options.automated_clean if own is None else own
 
     @property
     def has_failed(self) -> bool:

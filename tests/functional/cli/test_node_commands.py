@@ -159,6 +159,21 @@ def test_orders_are_watched_and_refusals_printed(run: Run, api: Client) -> None:
     assert node(api, "do-2")["retired"] is False
 
 
+@pytest.mark.parametrize("cleans", [True, False])
+def test_the_watch_of_a_retired_node_ends_where_it_rests(run: Run, api: Client, cleans) -> None:
+    name = f"old-{cleans}"
+    create(api, name)
+    for words in (f"manage {name}", f"provide {name} --yes", f"deploy {name}"):
+        assert run(f"node {words} --wait").exit_code == 0
+    assert run(f"node retire {name}").exit_code == 0
+    api.patch(f"/v1/nodes/{name}", [{"op": "add", "path": "/automated_clean", "value": cleans}])
+    done = run(f"node undeploy {name} --yes --wait --timeout 10")
+    assert done.exit_code == 0, done.output
+    state = "manageable" if cleans else "available"
+    assert node(api, name)["provision_state"] == state
+    api.delete(f"/v1/nodes/{name}")
+
+
 def test_a_node_that_fails_ends_the_watch_with_its_error(run: Run, api: Client) -> None:
     create(api, "sick")
     fails = {"op": "add", "path": "/driver_info/fake", "value": {"fail": ["power"]}}

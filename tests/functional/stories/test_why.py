@@ -195,6 +195,18 @@ def test_node_that_nobody_knows(stage):
     assert stage.api.get("/ext/v1/nodes/nobody/why").status == 404
 
 
+@pytest.mark.parametrize(("cleans", "state"), [(True, "manageable"), (False, "available")])
+@pytest.mark.parametrize("is_own", [True, False], ids=["node", "option"])
+def test_a_retired_node_ends_where_why_says(make_stage, cleans, state, is_own):
+    stage = make_stage(automated_clean=not cleans if is_own else cleans)
+    node = stage.bring_to("active")
+    stage.patch(node, retired=True, **({"automated_clean": cleans} if is_own else {}))
+    promised = why(stage, node)["next_action"]
+    stage.ask(node, "deleted")
+    stage.wait_for(node, state)
+    assert state in promised.partition("; after deleted ")[2]
+
+
 @pytest.mark.parametrize(
     ("flags", "conductor"),
     [

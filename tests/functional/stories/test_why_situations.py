@@ -482,6 +482,18 @@ def retired(scene):
     return scene.node("manageable", retired=True, retired_reason="too old")
 
 
+@situation("it is retired: it will not become available .too old.",
+           r"nothing .*; after deleted \(baremetal node undeploy\) it is cleaned and")  # fmt: skip
+def retired_and_active(scene):
+    return scene.node("active", retired=True, retired_reason="too old")
+
+
+@situation("it is retired: no allocation takes it .too old.",
+           r"nothing .*; after deleted \(baremetal node undeploy\) it is available,")  # fmt: skip
+def retired_and_active_and_never_cleaned(scene):
+    return scene.node("active", retired=True, retired_reason="too old", automated_clean=False)
+
+
 @situation(
     "it is retired: no allocation takes it .too old.",
     r"ask for manage, .* \(baremetal node manage\); or end its retirement \(baremetal node unset",
