@@ -385,7 +385,7 @@ def deploy(
 def _require_valid(to: Client, path: str) -> None:
     """Raise ApiError with the reasons why a node cannot be deployed."""
     node, results = to.get(path), to.get(f"{path}/validate")
-    reasons = [f"{kind}: {results[kind]['reason']}" for kind in ("power", "deploy")
+    reasons = [f"{kind}: {results[kind]['reason']}" for kind in ("power", "network", "deploy")
                if results[kind]["result"] is False]  # fmt: skip
     if node["maintenance"]:
         reasons.append("it is in maintenance")

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from bloomery import errors
 from bloomery.cli.client import Client
 from bloomery.db import hardware
-from bloomery.drivers.fake.hardware import FakeManagement
+from bloomery.drivers.fake.hardware import FakeDeploy, FakeManagement, FakePower
+from bloomery.drivers.noop import NoopNetwork
 from tests.functional.cli.conftest import Run
 from tests.invariants.test_docs import ROOT, words_after
 from tests.kit.servers.orchestration import Orchestration
@@ -157,6 +159,28 @@ def test_orders_are_watched_and_refusals_printed(run: Run, api: Client) -> None:
     assert (node(api, "do-2")["retired"], node(api, "do-2")["retired_reason"]) == (True, "old")
     assert run("node retire do-2 --undo").exit_code == 0
     assert node(api, "do-2")["retired"] is False
+
+
+@pytest.mark.parametrize("interface", [FakePower, NoopNetwork, FakeDeploy])
+def test_a_check_says_what_a_deployment_is_refused_for(
+    run: Run, api: Client, monkeypatch: pytest.MonkeyPatch, interface: type
+) -> None:
+    def refuse(*_args: Any) -> None:
+        raise errors.InvalidParameterValue(reason="a value is missing")
+
+    name = f"check-{interface.__name__}"
+    create(api, name)
+    assert run(f"node manage {name} --wait").exit_code == 0
+    assert run(f"node provide {name} --wait --yes").exit_code == 0
+    assert run(f"node deploy {name} --check").stdout == f"{name}: could be deployed\n"
+    monkeypatch.setattr(interface, "validate", refuse)
+    refused, checked = run(f"node deploy {name}"), run(f"node deploy {name} --check")
+    assert (refused.exit_code, checked.exit_code) == (1, 1), (refused.output, checked.output)
+    assert "a value is missing" in refused.stderr
+    assert "a value is missing" in checked.stderr
+    monkeypatch.undo()
+    api.put(f"/v1/nodes/{name}/maintenance", {})
+    api.delete(f"/v1/nodes/{name}")
 
 
 @pytest.mark.parametrize("cleans", [True, False])
