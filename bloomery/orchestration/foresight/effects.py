@@ -115,10 +115,34 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
             values = _values(builder.new, each.resource, node_kind, builder.after)
             state = node_kind.state_of_node(values) if _knows_all(node_kind, values) else None
             break
+    if state is None and effect.node:
+        node = builder.existing.find_node(effect.node)
+        if is_new and node and not _is_worked_at(builder, key, node):
+            if reason := kind.reason_to_refuse_now(node, effect.verbs):
+                return replace(effect, is_refused=True, certain=False, reason=reason)
+            return effect
+        return _refused_now(builder, kind, effect, effect.node)
     if state is None:
-        return _refused_now(builder, kind, effect, effect.node) if effect.node else effect
+        return effect
     reason = kind.reason_to_refuse_at(state, effect.verbs)
     return replace(effect, is_refused=True, reason=reason) if reason else effect
+
+
+def _is_worked_at(builder: PlanBuilder, key: Key, node: Mapping[str, Any]) -> bool:
+    """Tell whether another action of the plan works at a node, so that it may be as needed then."""
+    others = [(each, action) for each, action in builder.actions.items() if each != key]
+    if any(action.record and action.record.physical_id == node["uuid"] for _, action in others):
+        return True
+    idents = {node["uuid"], node["name"]}
+    for each, action in others:
+        if each.phase != MAKE or action.verb not in MADE:
+            continue
+        tree = builder.new.definitions[each.name].properties
+        names = builder.new.kind(each.name).node_properties
+        trees = [tree[name] for name in names if name in tree] if isinstance(tree, Mapping) else ()
+        if any(_value(value, builder.after) in idents for value in trees):
+            return True
+    return False
 
 
 def answer_of(

@@ -438,6 +438,11 @@ class Resource:
         return ""
 
     @classmethod
+    def reason_to_refuse_now(cls, node: Mapping[str, Any], verbs: Collection[str]) -> str:
+        """Return why a node as it is would refuse the verbs of a create; empty: it accepts."""
+        return ""
+
+    @classmethod
     def reason_to_refuse_new(cls, properties: Mapping[str, Any], find_node: FindNode) -> str:
         """Return why a create would be refused now; ``properties``: as of effect_of_create."""
         return ""

@@ -199,6 +199,10 @@ class Instance(drains.Drained):
         """Return False: the next update repairs it on the same node, see instance_system.renew."""
         return False
 
+    @classmethod
+    def reason_to_refuse_now(cls, node: Mapping[str, Any], verbs: Collection[str]) -> str:
+        return system.reason_to_refuse(node)
+
     def handle_create(self) -> Any:
         preparation.check_runbooks(self)
         system.first_attempt(self)

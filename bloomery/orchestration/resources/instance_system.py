@@ -55,23 +55,9 @@ CLEANED_WITHIN_S: Final = 600.0  # a deployed instance waits this long for a fai
 def prepare(instance: OnNode) -> str | None:
     """Claim the node.  Raises MachineRefused if it cannot be used."""
     node = instance.get_node()
-    name = node["name"] or node["uuid"]
-    label = f"node {name}"
-    instance.check_unmarked(node["instance_info"], label)
-    if node["instance_uuid"] not in (None, instance.record.data["instance"]):
-        raise stepwise.MachineRefused(f"cannot use {label}: another instance has it")
-    if node["provision_state"] != State.AVAILABLE:
-        raise stepwise.MachineRefused(
-            f"cannot use {label}: it is {node['provision_state']}, not available"
-        )
-    in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
-    flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
-             "protected": ("protected", "")}  # fmt: skip
-    for flag, (state, way_out) in flags.items():
-        if node[flag]:
-            reason = node.get(f"{flag}_reason")
-            because = f" ({reason})" if reason else ""
-            raise stepwise.MachineRefused(f"cannot use {label}: it is {state}{because}{way_out}")
+    instance.check_unmarked(node["instance_info"], f"node {node['name'] or node['uuid']}")
+    if reason := reason_to_refuse(node, instance.record.data["instance"]):
+        raise stepwise.MachineRefused(reason)
     instance_network.placed_networks(instance, node["uuid"])
     instance.note_move(node)
     info = instance_fields.info_of(instance.properties) | {machines.MARK: instance.mark()}
@@ -84,6 +70,24 @@ def prepare(instance: OnNode) -> str | None:
     arm(instance)
     instance.record.data.pop(instance_preparation.BEFORE, None)
     return "before" if instance.properties["runbook_before"] else "deploy"
+
+
+def reason_to_refuse(node: Mapping[str, Any], own: str | None = None) -> str:
+    """Return why a node cannot be claimed, or ""; ``own``: the UUID of the instance."""
+    name = node["name"] or node["uuid"]
+    if node["instance_uuid"] not in (None, own):
+        return f"cannot use node {name}: another instance has it"
+    if node["provision_state"] != State.AVAILABLE:
+        return f"cannot use node {name}: it is {node['provision_state']}, not available"
+    in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
+    flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
+             "protected": ("protected", "")}  # fmt: skip
+    for flag, (state, way_out) in flags.items():
+        if node[flag]:
+            reason = node.get(f"{flag}_reason")
+            because = f" ({reason})" if reason else ""
+            return f"cannot use node {name}: it is {state}{because}{way_out}"
+    return ""
 
 
 def deploy(instance: OnNode) -> str | None:

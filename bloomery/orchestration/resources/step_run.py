@@ -93,6 +93,17 @@ class StepRun(stepwise.OnNode):
         way_down = cls.way_down if state == State.AVAILABLE else ""
         return f"its node is {state}, and {CLEAN} needs it {RESTING_STATES[CLEAN]}{way_down}"
 
+    @classmethod
+    def reason_to_refuse_now(cls, node: Mapping[str, Any], verbs: Collection[str]) -> str:
+        verb, state = next(iter(verbs)), node["provision_state"]
+        if state == RESTING_STATES[verb]:
+            return stepwise.reason_to_refuse(node, verbs)
+        if state in RUNNING_STATES[verb]:
+            return ""  # it waits for their end
+        is_above = (state, verb) == AVAILABLE_FOR_CLEAN
+        way_down = cls.way_down if is_above else ""
+        return f"its node is {state}, and {verb} needs it {RESTING_STATES[verb]}{way_down}"
+
     def mode(self) -> str:
         raise NotImplementedError
 
