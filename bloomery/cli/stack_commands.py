@@ -335,7 +335,8 @@ def rebuild(
 ) -> None:  # fmt: skip
     """Write the system of an Instance again, on the machine that it has: plan, ask, and watch.
 
-    RESOURCE is its name, or GROUP/MEMBER. The data on its root disk is lost.
+    RESOURCE is its name, or GROUP/MEMBER. The data on its root disk is lost, unless the machine
+    only boots an ISO.
     """
     order = {"action": "rebuild", "reason": reason}
     _order_machine(
@@ -435,7 +436,13 @@ def down(find: Find, name: str, yes: bool, as_json: bool) -> None:
         if step["loses_data"] and step["machine"]:
             why = ", left over from an earlier update" if step.get("leftover") else ""
             node = step.get("node") or step["machine"]
-            line = f"node {node}: undeployed, and its data is lost ({step['resource']}{why})"
+            ends = "deleted" in step["verbs"]
+            if step["certain"]:
+                fate = "undeployed, and its data is lost" if ends else "its data is lost"
+            else:
+                fate = "may be undeployed, and lose its data" if ends else "may lose its data"
+                why += f": {step['reason'].removeprefix('no longer in the template; ')}"
+            line = f"node {node}: {fate} ({step['resource']}{why})"
             terminal.echo(line, err=as_json)
     groups.confirm(f"Delete stack {present['stack_name']}?", yes=yes)
     run = stacks.StackRun(client, present["stack_name"], limit_s=None, to_stderr=as_json)

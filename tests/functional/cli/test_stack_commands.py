@@ -275,6 +275,40 @@ def test_the_machines_that_lose_their_data_are_named(
     assert gone.output.startswith("node n1: undeployed, and its data is lost (machine)\n")
 
 
+def test_a_machine_that_is_reset_or_protected_is_not_called_undeployed(
+    run: Run, tmp_path: Path
+) -> None:
+    rack = one_machine({})["resources"]
+    raid = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
+    config = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {
+            "node": {"get_resource": "node"}, "raid": raid, "allow_destructive": True,
+            "on_delete": "reset",
+        },
+    }  # fmt: skip
+    rack["node"]["properties"]["target_state"] = "manageable"
+    file = write(tmp_path, "disks.yaml", template({"node": rack["node"], "config": config}))
+    made = run(f"stack up {file} --yes")
+    assert made.exit_code == 0, made.output
+    asked = run("stack down disks").output
+    reset = "raid of the machine: reset (clean), if it was applied"
+    assert asked.startswith(f"node n2: may lose its data (config: {reset})\n"), asked
+    assert run("stack down disks --yes").exit_code == 0
+
+    file = write(tmp_path, "pets.yaml", one_machine({}, protected=True))
+    made = run(f"stack up {file} --yes")
+    assert made.exit_code == 0, made.output
+    asked = run("stack down pets").output
+    refusal = "deleted is refused until that ends (baremetal node unset --protected n2)"
+    assert asked.startswith(
+        f"node n2: may be undeployed, and lose its data (machine: node n2 is protected: {refusal})"
+    ), asked
+    file = write(tmp_path, "pets.yaml", one_machine({}, protected=False))
+    assert run(f"stack up {file} pets --yes").exit_code == 0
+    assert run("stack down pets --yes").exit_code == 0
+
+
 def one_machine(driver_info: dict[str, Any], **more: Any) -> dict[str, Any]:
     node = {
         "type": "OS::Ironic::Node",
