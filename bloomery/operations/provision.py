@@ -103,6 +103,7 @@ def list_verbs(ctx: Context, node: Any) -> list[Json]:
             try:
                 _check_now(node, verb.target)
                 verbs.refuse_flagged(node, verb.event, provides_in_maintenance=provides)
+                verbs.refuse_without_interface(node, verb.event)
             except errors.Failure as exc:  # in words that are alike for all verbs
                 reason = exc.obstacle.format(**exc.facts) or errors.brief(exc)
         documents.append({

@@ -28,10 +28,10 @@ LIMITS = {
     "lines of bloomery/http_server": 2280,  # serial consoles
     "lines of bloomery/inspection": 2029,  # pci_device_alias in JSON
     "lines of bloomery/lab": 5973,  # certificates of TPMs are learnt
-    "lines of bloomery/model": 4648,  # one rule for what fields of a node refuse
+    "lines of bloomery/model": 4657,  # verbs without an interface
     "lines of bloomery/notifications": 268,
     "lines of bloomery/objects": 245,
-    "lines of bloomery/operations": 6004,  # retired nodes that are not cleaned
+    "lines of bloomery/operations": 6005,  # verbs without an interface
     "lines of bloomery/orchestration": 495,  # the texts of templates
     "lines of bloomery/orchestration/drawing": 707,
     "lines of bloomery/orchestration/engine": 3427,  # plans of held updates
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of bloomery/rpc": 2596,  # the last hours of sensors
     "lines of bloomery/web": 68,  # scripts are sent compressed
     "files of the product": 788,  # the last hours of sensors
-    "functions": 8660,  # states that refuse a creation
+    "functions": 8661,  # verbs without an interface
     "functions of under ten lines, per mille": 771,  # the least version of firmware
     "one-caller helpers": 584,  # states that refuse a creation
     "moves of get": 38,  # serial consoles, and what came before

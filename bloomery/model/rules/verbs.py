@@ -18,6 +18,8 @@ BOOT_MODES: Final = ("bios", "uefi")
 REFUSED_IN_MAINTENANCE: Final = frozenset(
     {"deploy", "rebuild", "clean", "service", "rescue", "unrescue"}
 )
+_NEEDS: Final = {"deploy": "deploy", "rebuild": "deploy", "inspect": "inspect", "rescue": "rescue",
+                 "unrescue": "rescue"}  # the interface that does the work of an event  # fmt: skip
 _PROTECTED_FROM: Final = {"rebuild": "rebuild", "delete": "undeploy"}
 
 
@@ -72,6 +74,13 @@ def refuse_flagged(node: Node, event: str, *, provides_in_maintenance: bool) -> 
         raise errors.NodeProtected(node=name, action=_PROTECTED_FROM[event])
     if node.retired and event == "provide":
         raise errors.NodeIsRetired(node=name, action=event)
+
+
+def refuse_without_interface(node: Node, event: str) -> None:
+    """Raise UnsupportedDriverExtension if the node has no interface for a verb of this event."""
+    kind = _NEEDS.get(event)
+    if kind is not None and getattr(node, f"{kind}_interface") == f"no-{kind}":
+        raise errors.UnsupportedDriverExtension(driver=node.driver, extension=kind)
 
 
 def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:
