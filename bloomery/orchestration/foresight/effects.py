@@ -183,7 +183,7 @@ def of_substitute(builder: PlanBuilder, definition: Mapping[str, Any]) -> Effect
 
 
 def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
-    record = action.record
+    record, actions = action.record, builder.actions
     builder = builder.for_row(record)
     if key.name not in builder.old.definitions:
         return LATER
@@ -199,6 +199,12 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
     effect = answer_of(
         builder, record, lambda real: real.current_effect(deletion, None, ()), deletion
     )
+    if record is not None and effect.is_refused:  # unless the plan deletes what is on the node
+        node = builder.existing.find_node(str(record.physical_id)) or {}
+        users = {node.get("uuid"), node.get("allocation_uuid")} - {None}
+        ends = [each for end, each in actions.items() if end.phase == CLEAN and end != key]
+        if any(each.record is not None and each.record.physical_id in users for each in ends):
+            return deletion
     if record is not None and effect.verbs and kind.node_properties:
         return _refused_now(builder, kind, effect, str(record.physical_id))
     return effect

@@ -33,7 +33,6 @@ from bloomery.orchestration.resources.node_effects import (
 )  # fmt: skip
 from bloomery.orchestration.resources.stepwise import MARKS, Step
 
-REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
 APPLIED: Final = "applied"  # the hardware_configuration of the last cleaning
@@ -86,8 +85,10 @@ class Node(stepwise.OnNode):
         self, effect: Effect, properties: Mapping[str, Any] | None, names: Collection[str]
     ) -> Effect:
         """Ignore the node's maintenance if the template has set it: an update may end it."""
-        if properties is None or self.record.physical_id is None:
+        if self.record.physical_id is None:
             return effect
+        if properties is None:
+            return node_effects.current_effect_of_delete(self.get_node(), self.properties)
         effect = node_effects.current_effect(self.get_node(), self.record.data, properties, names)
         is_ours = (self.record.properties.get("maintenance") or {}).get("enabled")
         return effect if is_ours else super().current_effect(effect, properties, names)
@@ -365,22 +366,17 @@ class Node(stepwise.OnNode):
         if self.record.physical_id is None or not self._is_there(self.record.physical_id):
             return None
         node, end = self.get_node(), self.properties["on_delete"]
-        stays_up = end == "retire" and (node["provision_state"] != State.AVAILABLE)
-        if end == "keep" or stays_up:
+        if node_effects.stays(node, end):
             patch: list[Json] = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
             if end == "retire":
                 patch.append({"op": "add", "path": "/retired", "value": True})
             self.machines.update_node(node["uuid"], patch)
             return None
-        if node["instance_uuid"] is not None:
-            raise stepwise.MachineRefused(
-                f"cannot delete node {node['name'] or node['uuid']}: instance "
-                f"{node['instance_uuid']} is on it; delete that first"
-            )
+        _refuse(node_effects.deletion_refusal(node))
         state = node["provision_state"]
         if state in MOVING:
             return self.wait_for(node["uuid"], self._timeout_s("provide"), f"while it is {state}")
-        if state in REMOVABLE:
+        if state in node_effects.REMOVABLE:
             return "remove"
         return self._to_order(node, "manage", then="leave")
 

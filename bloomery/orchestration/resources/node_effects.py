@@ -18,6 +18,7 @@ FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
 HOLD_STATES: Final = frozenset({State.CLEANHOLD})
 MOVING: Final = UNSTABLE_STATES | HOLD_STATES  # an update waits until the node has left these
 WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
+REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 CONFIGURATION: Final = "hardware_configuration"
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # "always": inspect anew
 END_STATES: Final = {
@@ -95,6 +96,31 @@ def boot_refusal(node: Json, properties: Mapping[str, Any], names: Collection[st
     if not changed or not (is_used or node["instance_uuid"] is not None):
         return ""
     return f"cannot set {' and '.join(sorted(changed))} of node {_name_of(node)}: it is in use"
+
+
+def stays(node: Json, on_delete: str) -> bool:
+    """Tell whether a deletion leaves the node in the service."""
+    is_available = node["provision_state"] == State.AVAILABLE
+    return on_delete == "keep" or (on_delete == "retire" and not is_available)
+
+
+def deletion_refusal(node: Json) -> str:
+    if node["instance_uuid"] is None:
+        return ""
+    instance = node["instance_uuid"]
+    return f"cannot delete node {_name_of(node)}: instance {instance} is on it; delete that first"
+
+
+def current_effect_of_delete(node: Json, properties: Mapping[str, Any]) -> Effect:
+    """Return the effect of a deletion on the node as it is; step_leave decides likewise."""
+    on_delete, state = str(properties["on_delete"]), node["provision_state"]
+    if stays(node, on_delete):
+        ends = ", and is retired" if on_delete == "retire" else ""
+        return Effect(reason=f"node {_name_of(node)} is {state}: it stays{ends}")
+    if reason := deletion_refusal(node):
+        return Effect(is_refused=True, certain=False, reason=reason)
+    verbs = () if state in REMOVABLE else ("manage",)
+    return Effect(verbs=verbs, certain=state not in MOVING)
 
 
 def _name_of(node: Json) -> str:

@@ -429,6 +429,38 @@ def test_a_node_that_is_in_use_is_planned_to_refuse_what_it_then_refuses(
     site.wait_for(used, "UPDATE_COMPLETE")
 
 
+def test_the_deletion_of_a_node_that_is_in_use_may_fail(site: Orchestration, used: str) -> None:
+    [step] = planned(site, used, template({}))["steps"]
+    assert (step["action"], step["certain"], step["verbs"]) == ("refuse", False, [])
+    assert "cannot delete node hw-7: instance " in step["reason"]
+    assert site.ask("PUT", used, {"template": template({})})[0] == 202
+    site.wait_for(used, "UPDATE_FAILED")
+    assert site.ask("PUT", used, {"template": used_node(on_delete="retire")})[0] == 202
+    site.wait_for(used, "UPDATE_COMPLETE")
+    [step] = planned(site, used, template({}))["steps"]
+    assert (step["action"], step["certain"], step["verbs"]) == ("delete", True, [])
+    assert step["reason"].endswith("; node hw-7 is active: it stays, and is retired")
+
+
+@pytest.mark.parametrize("kind", ["OS::Ironic::Instance", "OS::Ironic::Allocation"])
+def test_the_deletion_of_a_node_and_its_user_is_certain(site: Orchestration, kind: str) -> None:
+    name = f"both-{kind[-8:].lower()}"
+    node = {"name": name, "driver": "fake-hardware", "resource_class": f"bm.{name}"}
+    resources = {
+        "node": {"type": "OS::Ironic::Node", "properties": node},
+        "user": {"type": kind, "properties": {"node": {"get_resource": "node"}}},
+    }
+    if kind == "OS::Ironic::Instance":
+        resources["user"]["properties"]["image"] = IMAGE
+    path = site.create(name, template(resources))
+    site.wait_for(path, "CREATE_COMPLETE")
+    steps = {step["resource"]: step for step in planned(site, path, template({}))["steps"]}
+    assert (steps["node"]["action"], steps["node"]["certain"]) == ("delete", True)
+    assert steps["node"]["verbs"] == ["manage"]
+    assert site.ask("PUT", path, {"template": template({})})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+
+
 def test_hardware_of_a_node_that_is_in_use_may_fail(site: Orchestration, used: str) -> None:
     [step] = preview_of_new(site, {"hardware": hardware_on("hw-7")})["steps"]
     assert (step["action"], step["certain"]) == ("refuse", False)
