@@ -145,6 +145,13 @@ class Instance(drains.Drained):
                         f"give a selector, or another {name}",
                         path=["replace_order"],
                     )
+        preserves = values["image_update_policy"] == "rebuild_preserve_ephemeral"
+        if preserves and values["ephemeral_gb"]:
+            raise errors.StackValidationFailed(
+                reason="cannot preserve the ephemeral partition: a rebuild makes all partitions "
+                "anew; give rebuild, or another policy",
+                path=["image_update_policy"],
+            )
         if values["wait_for"] == "first_boot" and not values["first_boot"]:
             raise errors.StackValidationFailed(
                 reason="cannot wait for a first boot that nobody tells of: give first_boot",

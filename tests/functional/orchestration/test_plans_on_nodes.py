@@ -71,6 +71,21 @@ def test_a_creation_ends_as_its_plan_says(
     assert is_made or step["reason"]
 
 
+@pytest.mark.parametrize(("gigabytes", "status"), [(5, 400), (0, 200), (None, 200)])
+def test_a_partition_that_no_rebuild_keeps_is_not_promised(
+    site: Orchestration, gigabytes: int | None, status: int
+) -> None:
+    properties = {"node": "n1", "image": IMAGE, "image_update_policy": "rebuild_preserve_ephemeral"}
+    if gigabytes is not None:
+        properties["ephemeral_gb"] = gigabytes
+    resources = {"web": {"type": "OS::Ironic::Instance", "properties": properties}}
+    body = {"stack_name": "new", "template": template(resources)}
+    answer = site.ask("POST", "/stacks/preview", body)
+    assert answer[0] == status, answer
+    reason = "cannot preserve the ephemeral partition: a rebuild makes all partitions anew"
+    assert status == 200 or reason in answer[1]["error"]["message"]
+
+
 def test_what_the_plan_itself_moves_is_not_refused(site: Orchestration) -> None:
     """A service needs the node active, and the Instance of the same plan deploys it."""
     name = node_in(site, "available", {})
