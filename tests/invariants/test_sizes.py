@@ -38,7 +38,7 @@ LIMITS = {
     "lines of bloomery/orchestration/foresight": 1480,  # deletions that a node refuses
     "lines of bloomery/orchestration/plan": 1577,  # plans of held updates
     "lines of bloomery/orchestration/properties": 1595,
-    "lines of bloomery/orchestration/resources": 10_837,  # an ephemeral partition is not kept
+    "lines of bloomery/orchestration/resources": 10_844,  # settings without an effect
     "lines of bloomery/orchestration/engine_host": 2009,  # late imports, one thread at a time
     "lines of bloomery/orchestration/orders": 3769,  # the rows of a plan are passed on
     "lines of bloomery/orchestration/queries": 1713,  # drains of machines

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
+from bloomery.model.node import INTERFACES
 from bloomery.orchestration.properties.presence import Rule
 from bloomery.orchestration.properties.schema import Attribute, OnChange, Schema
 from bloomery.orchestration.resources import (
@@ -145,6 +146,12 @@ class Instance(drains.Drained):
                         f"give a selector, or another {name}",
                         path=["replace_order"],
                     )
+        chosen = values["custom_deploy"]
+        if isinstance(chosen, Mapping) and (unknown := sorted({*chosen} - {*INTERFACES})):
+            raise errors.StackValidationFailed(
+                reason=f"no interface is called {', '.join(unknown)}: {', '.join(INTERFACES)}",
+                path=["custom_deploy"],
+            )
         preserves = values["image_update_policy"] == "rebuild_preserve_ephemeral"
         if preserves and values["ephemeral_gb"]:
             raise errors.StackValidationFailed(

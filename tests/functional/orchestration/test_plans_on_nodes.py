@@ -71,6 +71,18 @@ def test_a_creation_ends_as_its_plan_says(
     assert is_made or step["reason"]
 
 
+@pytest.mark.parametrize(("kind", "status"), [("deploy", 200), ("depoly", 400), ("image", 400)])
+def test_an_interface_that_no_node_has_is_refused(
+    site: Orchestration, kind: str, status: int
+) -> None:
+    properties = {"node": "n1", "image": IMAGE, "custom_deploy": {kind: "ramdisk"}}
+    resources = {"web": {"type": "OS::Ironic::Instance", "properties": properties}}
+    body = {"stack_name": "new", "template": template(resources)}
+    answer = site.ask("POST", "/stacks/preview", body)
+    assert answer[0] == status, answer
+    assert status == 200 or f"no interface is called {kind}" in answer[1]["error"]["message"]
+
+
 @pytest.mark.parametrize(("gigabytes", "status"), [(5, 400), (0, 200), (None, 200)])
 def test_a_partition_that_no_rebuild_keeps_is_not_promised(
     site: Orchestration, gigabytes: int | None, status: int
