@@ -200,8 +200,8 @@ class Site:
 
         def arrived() -> Node | None:
             found = self.node(node)
-            there = found.provision_state in states and self.is_free(node)
-            return found if there else None
+            is_free = found.reservation is None and node not in self.runtime.node_locks._users
+            return found if found.provision_state in states and is_free else None
 
         try:
             return wait_for(arrived, f"{node} to be {' or '.join(states)}", timeout_s=timeout_s)
