@@ -131,7 +131,12 @@ def test_each_command_prints_what_the_page_says(
                     continue
                 command, pattern = own(shown), pattern_of(own("\n".join(lines)).splitlines())
                 if command.startswith(LOOKS):
-                    wait_for(functools.partial(look, command, pattern), shown, timeout_s=PATIENCE_S)
+                    wait_for(
+                        functools.partial(look, command, pattern),
+                        shown,
+                        timeout_s=PATIENCE_S,
+                        every_s=1,
+                    )
                     continue
                 output = run(command)
                 assert pattern.fullmatch(output), f"{command}\n{output}\nfits not\n{lines}"

@@ -88,10 +88,18 @@ def open_at(path: Path, kind: type[Database] = Database) -> Database:
 
 
 def settings(path: Path) -> Settings:
-    """What [database] says of it; an SQLite file is left to the state dir."""
+    """What [database] says of it; an SQLite file is that of the state dir ``path``."""
     if not (server := _server()):
+        place_in(path)
         return Settings()
     return Settings(connection=server.url(path).render_as_string(hide_password=False))
+
+
+def place_in(state_dir: Path) -> None:
+    """Put an empty SQLite file into a new state dir: to run all migrations takes a start longer."""
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not any(state_dir.iterdir()):
+        shutil.copy(migrated_file(), state_dir / "bloomery.sqlite")
 
 
 def release(folder: Path) -> None:
@@ -106,6 +114,17 @@ def empty_file() -> Path:
     path = Path(tempfile.mkdtemp(prefix="bloomery-tests-")) / "empty.sqlite"
     db = Database(f"sqlite:///{path}")
     db.alter(METADATA.create_all)
+    db.close()
+    return path
+
+
+@functools.cache
+def migrated_file() -> Path:
+    """An SQLite file that the migrations have made, to be copied."""
+    path = Path(tempfile.mkdtemp(prefix="bloomery-tests-")) / "migrated.sqlite"
+    path.touch(mode=0o600)
+    db = Database(f"sqlite:///{path}")
+    schema.upgrade(db)
     db.close()
     return path
 

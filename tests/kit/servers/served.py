@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.kit.servers import databases
 from tests.kit.waiting import wait_for
 
 _ANSWERS = re.compile(r"answers at (\S+)")
@@ -43,6 +44,8 @@ class Served:
         **options: Mapping[str, Any],
     ) -> None:
         options.setdefault("database", {"synchronous": "NORMAL"})
+        if options["database"].keys() == {"synchronous"}:
+            databases.place_in(state_dir)
         config = state_dir.with_name(f"{state_dir.name}.conf")
         config.write_text(
             "".join(
