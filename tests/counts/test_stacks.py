@@ -15,6 +15,7 @@ from sqlalchemy.engine.interfaces import CacheStats
 
 from bloomery.db.engine import Meter
 from bloomery.db.tables import RESOURCES, STACK_LOCKS, STACK_ORDERS
+from bloomery.orchestration.foresight import effects
 from tests.kit.servers.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -132,6 +133,26 @@ def test_a_plan_reads_its_machines_together(site: Orchestration, meter: Meter) -
         assert (status, preview["plan"]["summary"]) == (200, {"rebuild": count})
         reads.append(sum("nodes.instance_info" in each for each in meter.statements))
     assert reads == [1, 1]
+
+
+def test_a_plan_looks_at_each_named_node_once(
+    site: Orchestration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at each other resource for each of them: a thousand of these would be a million."""
+    values: list[object] = []
+    value = effects._value
+    monkeypatch.setattr(effects, "_value", lambda *each: values.append(each) or value(*each))
+    calls = []
+    for count in (3, 12):
+        names = [f"b{count}-{number}" for number in range(count)]
+        nodes = template({name: node(name) for name in names})
+        site.wait_for(site.create(f"rack-b{count}", nodes), "CREATE_COMPLETE")
+        values.clear()
+        new = {"stack_name": "x", "template": template({name: machine(name) for name in names})}
+        status, preview = site.ask("POST", "/stacks/preview", new)
+        assert (status, len(preview["plan"]["steps"])) == (200, count)
+        calls.append(len(values) / count)
+    assert calls[0] == calls[1]
 
 
 def node(name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -53,6 +54,7 @@ def set_effects(builder: PlanBuilder) -> None:
     A resource that has failed may be in any state, so its effects are not certain.  A check
     changes nothing.
     """
+    keys_by_node = functools.cache(lambda: _keys_by_node(builder))  # only where a plan asks
     for key, action in builder.actions.items():
         effect = action.effect
         if key.phase == MAKE and action.verb in MADE:
@@ -67,7 +69,8 @@ def set_effects(builder: PlanBuilder) -> None:
         if action.verb is Verb.UPDATE:
             effect = _as_machine_is(builder, key, action, effect)
         if key.phase == MAKE and action.verb in {*MADE, Verb.UPDATE}:
-            effect = _at_its_node(builder, key, effect, is_new=action.verb in MADE)
+            is_new = action.verb in MADE
+            effect = _at_its_node(builder, key, effect, keys_by_node, is_new=is_new)
         if effect is not action.effect:
             reason = effect.reason if action.reason == action.effect.reason else action.reason
             builder.actions[key] = replace(action, effect=effect, reason=reason)
@@ -90,8 +93,18 @@ def _as_machine_is(builder: PlanBuilder, key: Key, action: Action, effect: Effec
     return replace(now, certain=False) if is_freed else now
 
 
-def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool) -> Effect:
-    """Set the node of an effect, and whether this node will refuse the verbs."""
+def _at_its_node(
+    builder: PlanBuilder,
+    key: Key,
+    effect: Effect,
+    keys_by_node: Callable[[], Mapping[str, set[Key]]],
+    *,
+    is_new: bool,
+) -> Effect:
+    """Set the node of an effect, and whether this node will refuse the verbs.
+
+    Another action of the plan may leave the node as a creation needs it.
+    """
     if reason := builder.lookup_faults.get(key.name):
         return replace(effect, is_refused=True, certain=False, reason=reason)
     kind = builder.new.kind(key.name)
@@ -117,7 +130,9 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
             break
     if state is None and effect.node:
         node = builder.existing.find_node(effect.node)
-        if is_new and node and not _is_worked_at(builder, key, node):
+        idents = (node["uuid"], node["name"]) if is_new and node else ()
+        others = {each for ident in idents for each in keys_by_node().get(ident, ())} - {key}
+        if is_new and node and not others:
             if reason := kind.reason_to_refuse_now(node, effect.verbs):
                 return replace(effect, is_refused=True, certain=False, reason=reason)
             return effect
@@ -128,21 +143,24 @@ def _at_its_node(builder: PlanBuilder, key: Key, effect: Effect, *, is_new: bool
     return replace(effect, is_refused=True, reason=reason) if reason else effect
 
 
-def _is_worked_at(builder: PlanBuilder, key: Key, node: Mapping[str, Any]) -> bool:
-    """Tell whether another action of the plan works at a node, so that it may be as needed then."""
-    others = [(each, action) for each, action in builder.actions.items() if each != key]
-    if any(action.record and action.record.physical_id == node["uuid"] for _, action in others):
-        return True
-    idents = {node["uuid"], node["name"]}
-    for each, action in others:
-        if each.phase != MAKE or action.verb not in MADE:
+def _keys_by_node(builder: PlanBuilder) -> Mapping[str, set[Key]]:
+    """Return the keys of actions by the node that they work at, its UUID or its name."""
+    keys: dict[str, set[Key]] = {}
+    for key, action in builder.actions.items():
+        if action.record is not None and action.record.physical_id is not None:
+            keys.setdefault(action.record.physical_id, set()).add(key)
+        if key.phase != MAKE or action.verb not in MADE:
             continue
-        tree = builder.new.definitions[each.name].properties
-        names = builder.new.kind(each.name).node_properties
-        trees = [tree[name] for name in names if name in tree] if isinstance(tree, Mapping) else ()
-        if any(_value(value, builder.after) in idents for value in trees):
-            return True
-    return False
+        properties = builder.new.definitions[key.name].properties
+        if isinstance(properties, Mapping):
+            names = builder.new.kind(key.name).node_properties
+            idents = [
+                _value(properties[name], builder.after) for name in names if name in properties
+            ]
+            for ident in idents:
+                if isinstance(ident, str):
+                    keys.setdefault(ident, set()).add(key)
+    return keys
 
 
 def answer_of(

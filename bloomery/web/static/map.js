@@ -29,8 +29,8 @@ async function loadFirmware(done) {
   firmwareAt = Date.now()
   for await (const {machines} of pagesOf('machines', 'ext/v1/firmware')) {
     for (const {uuid, components} of machines) {
-      const wanted = components.filter(each => each.catalogue_version)
-      firmware.set(uuid, !wanted.length ? 'idle' : wanted.every(each => each.current_version === each.catalogue_version) ? 'ok' : 'busy')
+      const listed = components.filter(each => each.catalogue_version)
+      firmware.set(uuid, !listed.length ? 'idle' : listed.every(each => each.current_version === each.catalogue_version) ? 'ok' : 'busy')
     }
   }
   done()

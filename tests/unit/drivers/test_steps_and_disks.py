@@ -20,10 +20,10 @@ MAY_WRITE = {  # settings of a BIOS may erase disks, as raw bytes may
 
 
 def test_each_step_that_a_user_may_ask_for_says_whether_it_keeps_the_disks() -> None:
-    said: dict[bool, set[str]] = {True: set(), False: set()}
+    steps_by_fact: dict[bool, set[str]] = {True: set(), False: set()}
     for kind in INTERFACES:
         for point in entry_points(group=f"bloomery.hardware.interfaces.{kind}"):
             for phase in ("clean", "service"):
                 for step in steps.marked_in(point.load(), kind, phase):
-                    said[step.keeps_disks].add(f"{kind}.{step.step}")
-    assert said == {True: KEEP_DISKS, False: MAY_WRITE}
+                    steps_by_fact[step.keeps_disks].add(f"{kind}.{step.step}")
+    assert steps_by_fact == {True: KEEP_DISKS, False: MAY_WRITE}
